@@ -18,13 +18,13 @@ use crate::protocol::{EndedLoad, HostNetns, LoadEnd};
 
 pub(crate) use counting::WindowCounter;
 
-/// How long the flows of a load may take to open or to end: a base, more for each connection, since its thread may be
-/// one of a thousand, and more for the memory of machines.
+/// How long the flows of a load may take to open or to end: a base, and more for each connection, since its thread may
+/// be one of a thousand.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PER_FLOW: Duration = Duration::from_millis(20);
 
 fn patience(load: &Options) -> Duration {
-    PATIENCE + PER_FLOW * load.load.connections() + load.load.memory_time()
+    PATIENCE + PER_FLOW * load.load.connections()
 }
 
 /// An open end of a load.
@@ -141,8 +141,9 @@ impl Loads {
     /// Ends all clients together. Returns the first error, after every client has ended.
     pub(crate) fn stop_clients(&mut self) -> Result<Vec<EndedLoad>> {
         end_all(&mut self.clients, End::Client, |client| {
-            let memory_time = client.options().load.memory_time();
-            client.stop(PATIENCE + memory_time).map(Some)
+            // The memory of machines is compared.
+            let compared = client.options().load.memory_time();
+            client.stop(PATIENCE + compared).map(Some)
         })
     }
 

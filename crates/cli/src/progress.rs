@@ -37,12 +37,36 @@ pub(crate) struct Display<'a> {
     last: Option<(Metric, f64)>,
     /// Lowest and highest figure of this round.
     range: Option<(Metric, f64, f64)>,
-    /// Samples of this round that do not count.
-    not_counted: u32,
-    /// Why samples did not count: each reason is printed once.
-    reasons: BTreeSet<String>,
+    not_counted: NotCounted,
     /// When the run is expected to end.
     end: Expected,
+}
+
+/// Samples that do not count.
+#[derive(Default)]
+struct NotCounted {
+    /// Those of this round.
+    in_round: u32,
+    /// Why, without the numbers in it.
+    reasons: BTreeSet<String>,
+}
+
+impl NotCounted {
+    /// Adds one, and returns whether its reason is a new one.
+    fn add(&mut self, reason: &str) -> bool {
+        self.in_round += 1;
+        let kind = reason.replace(|sign: char| sign.is_ascii_digit(), "");
+        self.reasons.insert(kind)
+    }
+
+    /// `, 3 samples do not count`; empty where all of this round count.
+    fn text(&self) -> String {
+        match self.in_round {
+            0 => String::new(),
+            1 => ", 1 sample does not count".to_owned(),
+            several => format!(", {several} samples do not count"),
+        }
+    }
 }
 
 /// The expected end of the run, shared with the thread of the bar.
@@ -92,8 +116,7 @@ impl<'a> Display<'a> {
             known: None,
             last: None,
             range: None,
-            not_counted: 0,
-            reasons: BTreeSet::new(),
+            not_counted: NotCounted::default(),
             end,
         }
     }
@@ -127,7 +150,7 @@ impl<'a> Display<'a> {
             Progress::Taking { round, cell } => {
                 if round != self.round {
                     self.range = None;
-                    self.not_counted = 0;
+                    self.not_counted.in_round = 0;
                 }
                 (self.round, self.cell) = (round, cell);
                 self.draw();
@@ -174,15 +197,6 @@ impl<'a> Display<'a> {
         })
     }
 
-    /// `, 3 samples do not count`; empty where all of this round count.
-    fn not_counted(&self) -> String {
-        match self.not_counted {
-            0 => String::new(),
-            1 => ", 1 sample does not count".to_owned(),
-            several => format!(", {several} samples do not count"),
-        }
-    }
-
     /// The number of rounds: `17`, or `about 17` in an adaptive run.
     fn rounds(&self) -> String {
         match self.experiment.plan.repeat.until {
@@ -200,11 +214,10 @@ impl<'a> Display<'a> {
     ) {
         let left = Duration::from_secs_f64(left_s.max(0.0));
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + left);
-        if let Some(reason) = invalid {
-            self.not_counted += 1;
-            if self.reasons.insert(reason.to_owned()) {
-                self.print(&format!("sample {done} does not count: {reason}"));
-            }
+        if let Some(reason) = invalid
+            && (self.not_counted.add(reason) || self.verbosity.verbose > 0)
+        {
+            self.print(&format!("sample {done} does not count: {reason}"));
         }
         if let Some((metric, value)) = speed {
             self.last = Some((metric, value));
@@ -246,7 +259,7 @@ impl<'a> Display<'a> {
                 "round {} of {} measured{range}{}{}, {left} left",
                 self.round + 1,
                 self.rounds(),
-                self.not_counted(),
+                self.not_counted.text(),
                 self.known()
             ));
         }
@@ -277,7 +290,7 @@ impl<'a> Display<'a> {
             parts.push(format!("last {}", self.said(metric, value)));
         }
         let (round, rounds) = (self.round + 1, self.rounds());
-        let (not_counted, known) = (self.not_counted(), self.known());
+        let (not_counted, known) = (self.not_counted.text(), self.known());
         parts.push(format!("round {round} of {rounds}{not_counted}{known}"));
         bar.set_message(parts.join(" | "));
     }
@@ -362,6 +375,17 @@ mod tests {
         for (gbps, words) in cases {
             assert_eq!(throughput(gbps), words);
         }
+    }
+
+    #[test]
+    fn a_reason_is_new_once_whatever_its_numbers_and_every_sample_is_counted() {
+        let mut not_counted = NotCounted::default();
+        assert_eq!(not_counted.text(), "");
+        assert!(not_counted.add("flow 3: nothing came for 4.9 s"));
+        assert_eq!(not_counted.text(), ", 1 sample does not count");
+        assert!(!not_counted.add("flow 12: nothing came for 5.0 s"));
+        assert!(not_counted.add("no geneve device"));
+        assert_eq!(not_counted.text(), ", 3 samples do not count");
     }
 
     #[test]

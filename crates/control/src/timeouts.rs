@@ -20,8 +20,14 @@ pub(crate) fn poll_timeout(loads: &[NamedLoad]) -> Duration {
     PROMPT + PER_FLOW * loads.iter().map(|named| named.load.connections()).sum()
 }
 
-/// Time-out of a request that opens or ends all loads.
+/// Time-out of a request that opens all loads or stops their clients: the memory of machines is filled, or compared.
 pub(crate) fn open_timeout(loads: &[NamedLoad]) -> Duration {
+    let memory = loads.iter().map(|named| named.load.memory_time());
+    end_timeout(loads) + memory.sum::<Duration>()
+}
+
+/// Time-out of another request that starts or ends all loads.
+pub(crate) fn end_timeout(loads: &[NamedLoad]) -> Duration {
     let virtual_machines = loads.iter().map(|named| match named.load.migration {
         Some(migration) if migration.engine == MoveEngine::Qemu => named.load.streams,
         _ => 0,
@@ -32,12 +38,10 @@ pub(crate) fn open_timeout(loads: &[NamedLoad]) -> Duration {
     } else {
         Duration::ZERO
     };
-    let memory: Duration = loads.iter().map(|named| named.load.memory_time()).sum();
     let paths = loads.iter().filter(|named| named.load.path.is_some());
     poll_timeout(loads)
         + PER_LOAD * loads.len() as u32
         + PATH_PATIENCE * paths.count() as u32
-        + memory
         + boot
         + PER_MACHINE * machines
 }

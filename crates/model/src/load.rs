@@ -48,11 +48,11 @@ pub const MAX_SOCKET_BUFFER: u32 = 1 << 29;
 pub const MAX_DEPTH: u32 = 1024;
 /// Smallest datagram, bytes: every datagram begins with its run, flow, number and time.
 pub const DATAGRAM_HEADER: u32 = 16;
+/// The largest UDP payload over IPv4: 65535 less 20 of IP and 8 of UDP.
+pub const MAX_DATAGRAM: u32 = 65_507;
 
 /// Bytes of machines' memory that are filled or compared per second at least, also on a host that is busy or emulated.
 const LEAST_MEMORY_RATE: u64 = 100_000_000;
-/// The largest UDP payload over IPv4: 65535 less 20 of IP and 8 of UDP.
-pub const MAX_DATAGRAM: u32 = 65_507;
 
 /// A load. [`Load::new`] gives each workload's defaults; [`Load::faults`] finds combinations that cannot be run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! Closes a client's flows, each with the server's confirmation that it ended too.
 
+use std::error::Error;
 use std::io::{self, Read};
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
@@ -21,6 +22,20 @@ const COMPLETION: Duration = Duration::from_millis(100);
 
 /// Datagrams count as lost after this time without an arrival.
 const LATE_DATAGRAMS: Duration = Duration::from_millis(100);
+
+/// The deadline passed before a machine's memory was compared.
+#[derive(Debug, thiserror::Error)]
+#[error("the machine's memory was not compared with that at the destination in time")]
+pub(crate) struct NotCompared;
+
+impl NotCompared {
+    /// Whether an error is this one.
+    pub(crate) fn is(error: &io::Error) -> bool {
+        error
+            .get_ref()
+            .is_some_and(<dyn Error + Send + Sync>::is::<Self>)
+    }
+}
 
 /// Closes a stream: the server sends its count of bytes once it has read to the end. `false`: not by the deadline.
 ///

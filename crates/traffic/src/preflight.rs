@@ -299,14 +299,14 @@ pub fn note_control_groups() {
     LEFT.get_or_init(control_group::memory_left);
 }
 
-/// Memory that this process may still take, bytes ([`memory::available`]). `taken` are the bytes that open ends have
-/// taken since [`note_control_groups`].
+/// Memory that this process may still take, bytes: of the host and of its control groups. `taken` are the bytes that
+/// open ends have taken since [`note_control_groups`].
 fn available(taken: u64) -> Option<u64> {
     let left = match LEFT.get() {
         Some(noted) => noted.map(|left| left.saturating_sub(taken)),
         None => control_group::memory_left(),
     };
-    memory::available(left)
+    memory::of_machine().into_iter().chain(left).min()
 }
 
 #[cfg(test)]

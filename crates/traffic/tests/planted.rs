@@ -9,6 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use wirecost_model::end_window::Counts;
+use wirecost_model::load::Migration;
+use wirecost_sys::dirty_pages::DirtyPages;
 use wirecost_sys::namespace::{HeldNetns, Netns};
 use wirecost_traffic::{
     Client, Limit, Options, Rate, Server, TrafficError, Workload, window_until_end,
@@ -126,16 +128,20 @@ impl Path {
 
     /// The client's port of one of the connections.
     fn client_port(&self) -> u16 {
+        *self.client_ports().first().expect("a connection")
+    }
+
+    /// The client's ports of all connections.
+    fn client_ports(&self) -> Vec<u16> {
         let read = || fs::read_to_string("/proc/thread-self/net/tcp").unwrap();
         let text = self.client.netns().within(read).unwrap();
         // sl, local_address, rem_address, st: 01 is TCP_ESTABLISHED (include/net/tcp_states.h).
-        let local = text.lines().find_map(|line| {
+        let port = |line: &str| {
             let fields: Vec<&str> = line.split_whitespace().collect();
-            (fields.get(3) == Some(&"01")).then(|| fields[1].to_owned())
-        });
-        let local = local.expect("a connection");
-        let (_, port) = local.split_once(':').expect("address:port");
-        u16::from_str_radix(port, 16).expect("a port")
+            let (_, port) = fields.get(1)?.split_once(':')?;
+            (fields.get(3) == Some(&"01")).then(|| u16::from_str_radix(port, 16).expect("a port"))
+        };
+        text.lines().filter_map(port).collect()
     }
 
     /// Datagrams that the server's sockets had no room for.
@@ -467,6 +473,40 @@ fn one_silent_flow_among_others_is_given_up_and_its_peer_has_not_vanished() {
     let drained = ended.flows.iter().filter(|flow| flow.drained).count();
     assert_eq!(drained, 2, "{ended:?}");
     assert!(!server.finish(Duration::from_millis(10)).unwrap().drained());
+}
+
+#[test]
+fn memory_that_is_not_compared_in_time_is_an_error_also_where_another_connection_answers() {
+    if let Err(error) = DirtyPages::check() {
+        wirecost_skips::skip(format!("writes cannot be tracked: {error}"));
+        return;
+    }
+    let options = Options::new(Workload::Migration, SECRET).with(|load| {
+        load.migration = Some(Migration {
+            memory: 4 << 20,
+            channels: 2,
+            ..Migration::USUAL
+        });
+    });
+    for silent in 0..2 {
+        let Some(path) = Path::lay() else { return };
+        let (_server, client) = path.pair(&options);
+        client.start().unwrap();
+        client.wait_ended(LONG).unwrap();
+        let port = path.client_ports()[silent];
+        let silence = format!(
+            "table inet planted {{ chain in {{ type filter hook prerouting priority -300; tcp sport {port} drop\n }}\n}}\n"
+        );
+        if !path.rules(true, &silence) {
+            return;
+        }
+        let error = client.stop(Duration::from_millis(1_500)).unwrap_err();
+        let is_said = match &error {
+            TrafficError::FlowBroke { source, .. } => source.to_string().contains("not compared"),
+            error => matches!(error, TrafficError::PeerVanished { .. }),
+        };
+        assert!(is_said, "{error}");
+    }
 }
 
 #[test]

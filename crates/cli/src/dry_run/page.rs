@@ -215,7 +215,7 @@ fn expected(forecast: &Forecast, experiment: &Experiment) -> String {
     };
     // Where every cell is skipped there is no sample.
     let around_ms = 1e3 * forecast.around_s / f64::from(samples.max(1));
-    let around = if around_ms < 1e3 {
+    let around = if around_ms < 999.5 {
         format!("{around_ms:.0} ms")
     } else {
         format!("{:.0} s", around_ms / 1e3)

@@ -32,7 +32,8 @@ const AROUND_CONNECTION_S: f64 = 0.006;
 /// Seconds in which a machine's memory is filled, moved and compared, per GiB.
 ///
 /// Measured between two network namespaces on two cores: 2.2 to 3.2 s with 1 and 4 machines and 1 and 4 channels
-/// (`time wirecost load A B migration --memory 1GiB`).
+/// (`time wirecost load A B migration --memory 1GiB`). Pages that are sent again, pages of zeros and the search for a limit
+/// are not known before.
 const MEMORY_S_PER_GIB: f64 = 2.5;
 /// Seconds to build a lab and to remove it; building takes 8 to 30 ms.
 const LAB_S: f64 = 0.03;
@@ -173,7 +174,11 @@ fn around_s(cell: &Cell, seconds: f64) -> f64 {
     // Both windows open connections of their own.
     let connections = f64::from(streams * cell.windows());
     let memory = cell.loads.iter().map(|named| named.load.moved_memory());
-    let moves_s = MEMORY_S_PER_GIB * memory.sum::<u64>() as f64 / f64::from(1 << 30);
+    let bytes = memory.sum::<u64>() as f64;
+    let by_memory = MEMORY_S_PER_GIB * bytes / f64::from(1 << 30);
+    let rate = cell.network.total_rate();
+    let by_line = rate.map_or(0.0, |rate| 8.0 * bytes / rate as f64);
+    let moves_s = by_memory.max(by_line);
     let beyond_s = (moves_s * f64::from(cell.windows()) - seconds).max(0.0);
     AROUND_S + AROUND_CONNECTION_S * connections + pause.fold(0.0, f64::max) + beyond_s
 }

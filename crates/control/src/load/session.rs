@@ -16,7 +16,7 @@ use super::interval::IntervalCollector;
 use super::{LoadEvent, ManualLoad, Outcome, Round, ending};
 use crate::concurrent::{NEVER, call_both};
 use crate::random;
-use crate::timeouts::{PROMPT, open_timeout, poll_timeout};
+use crate::timeouts::{PROMPT, end_timeout, open_timeout, poll_timeout};
 use crate::window::{add_datagram_totals, external_target};
 
 /// Interval at which both agents are polled; an interrupt waits at most this long.
@@ -68,8 +68,8 @@ impl Session<'_> {
         }
     }
 
-    /// Sends each host its request and waits for both answers. Not interruptible: every wait in a load is short, and an
-    /// unread answer would be taken for that of the next request.
+    /// Sends each host its request and waits for both answers. Not interruptible: an unread answer would be taken for
+    /// that of the next request. Waits are short, but for the memory of machines, which is filled and compared.
     fn call_both(
         &mut self,
         requests: &[Option<Request>; 2],
@@ -257,7 +257,8 @@ impl Session<'_> {
     /// Ends the loads on both hosts. Where the loads' own limits ended them, counts what arrived meanwhile. What each
     /// end reports is added to `told`.
     fn end(&mut self, told: &mut Vec<EndedLoad>) -> Result<(), LinkError> {
-        let within = open_timeout(&self.asked.loads);
+        let loads = &self.asked.loads;
+        let (clients_end, servers_end) = (open_timeout(loads), end_timeout(loads));
         // Where servers confirm to the clients that they have everything, nothing is in flight: the last part is
         // counted before the clients stop, since comparing contents is not part of the load.
         let on_the_way = |named: &NamedLoad| !named.load.workload.is_confirmed();
@@ -267,11 +268,11 @@ impl Session<'_> {
         if counts && !stops_first {
             counted = self.last_part();
         }
-        let stopped = self.ended(&Request::StopClients, within, told);
+        let stopped = self.ended(&Request::StopClients, clients_end, told);
         if counts && stops_first && stopped.is_ok() {
             counted = self.last_part();
         }
-        let served = self.ended(&Request::StopServers, within, told);
+        let served = self.ended(&Request::StopServers, servers_end, told);
         stopped.and(counted).and(served)
     }
 

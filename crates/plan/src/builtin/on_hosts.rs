@@ -36,7 +36,8 @@ const ON_HOSTS: &[OnHosts] = &[
         plan: include_str!("../../../../plans/studies/hosts/ovn-geneve-vs-vxlan.yaml"),
         levels: &[("{ geneve: { options: ovn } }", "geneve")],
         lacking: &[],
-        scaled: "tunnels are the kernel's own devices, whose Geneve has no option: 8 bytes less than OVN's; runs of 5 s (shorter with --quick)",
+        scaled: "tunnels are the kernel's own devices, whose Geneve has no option: 8 bytes less than OVN's; runs of 5 s \
+                 (shorter with --quick)",
     },
     OnHosts {
         study: "multi-nic-vmotion",

@@ -10,7 +10,7 @@ use wirecost_model::load::Workload;
 use wirecost_model::metric::Metric;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{Run, RunHead};
-use wirecost_model::sample::{Invalid, Mark, Sample};
+use wirecost_model::sample::{Invalid, LoadResult, Mark, Sample};
 use wirecost_model::usage::HostUsage;
 
 use crate::render::format::{Format, FormatError, Terminal};
@@ -215,6 +215,8 @@ impl<'a> Rows<'a> {
 
 type Figured = Box<dyn Fn(&Sample) -> Option<f64>>;
 
+type LoadFigure = Box<dyn Fn(&LoadResult) -> Option<f64>>;
+
 /// Columns `LOAD.FIGURE` of each load, with the unit in their name. None where every cell runs a TCP stream alone: the
 /// other columns have its figures.
 fn of_loads(experiment: &Experiment) -> Vec<(String, Figured)> {
@@ -246,49 +248,42 @@ fn of_loads(experiment: &Experiment) -> Vec<(String, Figured)> {
             Metric::DirtyLimit => ("dirty_limit_gbps", 1e-9),
         };
         let (load, main) = (figure.load.clone(), figure.metric);
-        let mut add =
-            |name: &str, figure: Figured| columns.push((format!("{load}.{name}"), figure));
-        add(
-            metric,
+        columns.push((
+            format!("{load}.{metric}"),
             Box::new(move |sample| Some(figure.value(sample)? * scale)),
-        );
+        ));
+        let mut add = |name: &str, figure| {
+            columns.push((format!("{load}.{name}"), of_load(load.clone(), figure)));
+        };
         match main {
             Metric::LatencyMedian => {
-                let of = load.clone();
-                let max = move |sample: &Sample| {
-                    let latency = &sample.load(&of)?.requests.as_ref()?.latency;
-                    Some(latency.max()?.as_secs_f64() * 1e6)
-                };
-                add("latency_max_us", Box::new(max));
-                for &(name, count) in REQUEST_COUNTS {
-                    let of = load.clone();
-                    let count =
-                        move |sample: &Sample| Some(count(sample.load(&of)?.requests.as_ref()?));
-                    add(name, Box::new(count));
+                add(
+                    "latency_max_us",
+                    Box::new(|of| Some(of.requests.as_ref()?.latency.max()?.as_secs_f64() * 1e6)),
+                );
+                for (name, count) in REQUEST_COUNTS {
+                    add(name, Box::new(move |of| of.requests.as_ref().map(count)));
                 }
             }
             Metric::Delivered => {
-                let of = load.clone();
-                let jitter = move |sample: &Sample| {
-                    Some(sample.load(&of)?.datagrams.as_ref()?.jitter_s * 1e6)
-                };
-                add("jitter_us", Box::new(jitter));
-                for &(name, count) in DATAGRAM_COUNTS {
-                    let of = load.clone();
-                    let count =
-                        move |sample: &Sample| Some(count(sample.load(&of)?.datagrams.as_ref()?));
-                    add(name, Box::new(count));
+                add(
+                    "jitter_us",
+                    Box::new(|of| Some(of.datagrams.as_ref()?.jitter_s * 1e6)),
+                );
+                for (name, count) in DATAGRAM_COUNTS {
+                    add(name, Box::new(move |of| of.datagrams.as_ref().map(count)));
                 }
             }
-            Metric::Throughput => {
-                let of = load.clone();
-                let fairness = move |sample: &Sample| sample.load(&of)?.stream.as_ref()?.fairness;
-                add("fairness", Box::new(fairness));
-            }
+            Metric::Throughput => add("fairness", Box::new(|of| of.stream.as_ref()?.fairness)),
             _ => {}
         }
     }
     columns
+}
+
+/// A column of a load's figures.
+fn of_load(load: String, figure: LoadFigure) -> Figured {
+    Box::new(move |sample| figure(sample.load(&load)?))
 }
 
 fn level(cell: &Cell, key: &str) -> String {

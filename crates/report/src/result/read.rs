@@ -132,7 +132,7 @@ pub(crate) fn check_memory(dir: &Path) -> Result<(), ReadError> {
         return Ok(());
     };
     let needed = memory::needed(bytes);
-    match memory::available() {
+    match wirecost_sys::memory::available() {
         Some(available) if available < needed => Err(ReadError::TooLarge {
             path,
             bytes,

@@ -8,6 +8,7 @@ use wirecost_model::load::PATH_PATIENCE;
 use wirecost_sys::socket::{set_max_pacing_rate, tcp_info};
 
 use super::Client;
+use crate::closing::NotCompared;
 use crate::error::TrafficError;
 use crate::flow::{Finished, FinishedFlow, Flow, Outcome};
 use crate::lost_segments;
@@ -23,7 +24,7 @@ impl Client {
     /// all data. Flows that are not drained by then are aborted.
     ///
     /// # Errors
-    /// A flow that failed; [`TrafficError::PeerVanished`] for the first silent flow where the peer has acknowledged
+    /// A flow that failed, or whose content could not be compared by then; [`TrafficError::PeerVanished`] for the first silent flow where the peer has acknowledged
     /// nothing on any flow since the stop (a single flow may be waiting for a retransmission);
     /// [`TrafficError::SegmentsLost`]. Every thread is joined all the same.
     pub fn stop(mut self, timeout: Duration) -> Result<Finished, TrafficError> {
@@ -48,19 +49,29 @@ impl Client {
             return self.close_path(open, began + timeout.max(PATH_PATIENCE));
         }
         let mut ends = Vec::with_capacity(self.flows.len());
-        let (mut alive, mut silent) = (false, None);
+        let (mut alive, mut silent, mut late) = (false, None, None);
         for flow in &self.flows {
             let index = flow.index;
             let state = &flows.all()[index as usize];
             let orderly = matches!(state.outcome.get(), Some(Outcome::Orderly));
-            let vanished = |source| TrafficError::PeerVanished {
-                flow: index,
-                bytes: state.bytes(),
-                source,
+            let closed = if orderly {
+                (self.engine.ops.closing)(&self.engine.shared, flow, deadline)
+            } else {
+                Ok(false)
             };
-            let drained = orderly
-                && (self.engine.ops.closing)(&self.engine.shared, flow, deadline)
-                    .map_err(vanished)?;
+            let drained = match closed {
+                Ok(drained) => drained,
+                // The peer's silence may be the cause.
+                Err(source) if NotCompared::is(&source) => {
+                    late.get_or_insert(TrafficError::FlowBroke {
+                        flow: index,
+                        bytes: state.bytes(),
+                        source,
+                    });
+                    false
+                }
+                Err(source) => return Err(TrafficError::of_flow(index, state.bytes(), source)),
+            };
             let moved = state.bytes() != before[index as usize];
             let liveness = if drained {
                 Liveness::Alive
@@ -80,6 +91,9 @@ impl Client {
         }
         if let Some(vanished) = silent.filter(|_| !alive) {
             return Err(vanished);
+        }
+        if let Some(late) = late {
+            return Err(late);
         }
         if let Some(after_close) = self.engine.ops.after_close {
             after_close(&self.engine.shared, &self.flows, deadline);

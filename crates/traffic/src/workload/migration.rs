@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use wirecost_model::load::MoveEngine;
 
 use crate::buffers::BufferSizes;
-use crate::closing;
+use crate::closing::{self, NotCompared};
 use crate::migration::pages::{Digest, of_channel};
 use crate::migration::qemu::message::{Message, read_line};
 use crate::migration::record::{HEAD_BYTES, Kind, REPLY_BYTES, Reply, decode_reply, encode};
@@ -58,10 +58,15 @@ fn verify_and_close(shared: &Shared, flow: &ClientFlow, deadline: Instant) -> io
     } else {
         verify(shared, flow, deadline)
     };
-    match verified {
-        Err(error) if error.kind() == io::ErrorKind::TimedOut => return Ok(false),
-        verified => verified?,
-    }
+    verified.map_err(|error| {
+        // The kernel's own is a connection that failed.
+        let is_late = error.kind() == io::ErrorKind::TimedOut && error.raw_os_error().is_none();
+        if is_late {
+            io::Error::new(io::ErrorKind::TimedOut, NotCompared)
+        } else {
+            error
+        }
+    })?;
     closing::by_end(shared, flow, deadline)
 }
 
