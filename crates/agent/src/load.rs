@@ -140,10 +140,12 @@ impl Loads {
 
     /// Ends all clients together. Returns the first error, after every client has ended.
     pub(crate) fn stop_clients(&mut self) -> Result<Vec<EndedLoad>> {
-        end_all(&mut self.clients, End::Client, |client| {
-            // The memory of machines is compared.
-            let compared = client.options().load.memory_time();
-            client.stop(PATIENCE + compared).map(Some)
+        // The memory of machines is compared, of all loads at the same time.
+        let loads = self.clients.iter().map(|open| &open.engine.options().load);
+        let compared: Duration = loads.map(wirecost_traffic::Load::memory_time).sum();
+        let within = PATIENCE + compared;
+        end_all(&mut self.clients, End::Client, move |client| {
+            client.stop(within).map(Some)
         })
     }
 

@@ -47,16 +47,19 @@ pub(crate) struct Display<'a> {
 struct NotCounted {
     /// Those of this round.
     in_round: u32,
-    /// Why, without the numbers in it.
+    /// Why.
     reasons: BTreeSet<String>,
+    /// Cells, and why without the numbers: in another round of the same cell they are measured anew.
+    without_numbers: BTreeSet<(u32, String)>,
 }
 
 impl NotCounted {
-    /// Adds one, and returns whether its reason is a new one.
-    fn add(&mut self, reason: &str) -> bool {
+    /// Adds one of a cell, and returns whether its reason is a new one.
+    fn add(&mut self, cell: u32, reason: &str) -> bool {
         self.in_round += 1;
-        let kind = reason.replace(|sign: char| sign.is_ascii_digit(), "");
-        self.reasons.insert(kind)
+        let without_numbers = reason.replace(|sign: char| sign.is_ascii_digit(), "");
+        let is_new = self.reasons.insert(reason.to_owned());
+        self.without_numbers.insert((cell, without_numbers)) && is_new
     }
 
     /// `, 3 samples do not count`; empty where all of this round count.
@@ -215,7 +218,7 @@ impl<'a> Display<'a> {
         let left = Duration::from_secs_f64(left_s.max(0.0));
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + left);
         if let Some(reason) = invalid
-            && (self.not_counted.add(reason) || self.verbosity.verbose > 0)
+            && (self.not_counted.add(self.cell, reason) || self.verbosity.verbose > 0)
         {
             self.print(&format!("sample {done} does not count: {reason}"));
         }
@@ -378,14 +381,16 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_is_new_once_whatever_its_numbers_and_every_sample_is_counted() {
+    fn a_reason_is_new_once_in_a_cell_whatever_its_numbers_and_every_sample_is_counted() {
         let mut not_counted = NotCounted::default();
         assert_eq!(not_counted.text(), "");
-        assert!(not_counted.add("flow 3: nothing came for 4.9 s"));
+        assert!(not_counted.add(1, "host 10.0.0.1: nothing came for 4.9 s"));
         assert_eq!(not_counted.text(), ", 1 sample does not count");
-        assert!(!not_counted.add("flow 12: nothing came for 5.0 s"));
-        assert!(not_counted.add("no geneve device"));
-        assert_eq!(not_counted.text(), ", 3 samples do not count");
+        assert!(!not_counted.add(1, "host 10.0.0.1: nothing came for 5.0 s"));
+        assert!(not_counted.add(2, "host 10.0.0.2: nothing came for 5.1 s"));
+        assert!(not_counted.add(1, "no geneve device"));
+        assert!(!not_counted.add(2, "no geneve device"));
+        assert_eq!(not_counted.text(), ", 5 samples do not count");
     }
 
     #[test]

@@ -21,13 +21,13 @@ pub(crate) fn poll_timeout(loads: &[NamedLoad]) -> Duration {
 }
 
 /// Time-out of a request that opens all loads or stops their clients: the memory of machines is filled, or compared.
-pub(crate) fn open_timeout(loads: &[NamedLoad]) -> Duration {
+pub(crate) fn memory_timeout(loads: &[NamedLoad]) -> Duration {
     let memory = loads.iter().map(|named| named.load.memory_time());
-    end_timeout(loads) + memory.sum::<Duration>()
+    load_timeout(loads) + memory.sum::<Duration>()
 }
 
-/// Time-out of another request that starts or ends all loads.
-pub(crate) fn end_timeout(loads: &[NamedLoad]) -> Duration {
+/// Time-out of another request about all loads together.
+pub(crate) fn load_timeout(loads: &[NamedLoad]) -> Duration {
     let virtual_machines = loads.iter().map(|named| match named.load.migration {
         Some(migration) if migration.engine == MoveEngine::Qemu => named.load.streams,
         _ => 0,

@@ -21,7 +21,7 @@ use self::clients::host_of;
 use self::ends::{ends, socket_name};
 use self::guests::{GuestLoad, divide_among_guests};
 use crate::lab::Lab;
-use crate::timeouts::{PROMPT, end_timeout, open_timeout, poll_timeout};
+use crate::timeouts::{PROMPT, load_timeout, memory_timeout, poll_timeout};
 
 pub(crate) use self::clients::Clients;
 pub use self::measured::results;
@@ -80,8 +80,11 @@ impl Lab {
         counting: CountingWindow<'_>,
         interrupt: &AtomicBool,
     ) -> Result<WindowResult, LinkError> {
-        let (prompt, opens, ends_within) =
-            (poll_timeout(loads), open_timeout(loads), end_timeout(loads));
+        let (prompt, memory, within) = (
+            poll_timeout(loads),
+            memory_timeout(loads),
+            load_timeout(loads),
+        );
         let loads = &divide_among_guests(loads, self.network().guests)[..];
         let hosts = self.guest_addresses();
         let (sources, in_guests) = (
@@ -113,7 +116,7 @@ impl Lab {
             |index, host, secret| unbound(&loads[index], host, secret),
         );
         let [a, b] = servers.map(Request::OpenServers);
-        let listening = match self.call_both(&a, &b, opens, interrupt)? {
+        let listening = match self.call_both(&a, &b, memory, interrupt)? {
             [Reply::Listening(a), Reply::Listening(b)] => [a, b],
             _ => return Err(self.a.unexpected_reply("OpenServers")),
         };
@@ -133,7 +136,7 @@ impl Lab {
         });
         self.both_done_within(
             [Request::OpenClients(a), Request::OpenClients(b)],
-            opens,
+            memory,
             interrupt,
         )?;
         if loads.iter().any(|load| load.named.load.ends_by_itself()) {
@@ -141,14 +144,14 @@ impl Lab {
                 warmup_s: SCAN_S,
                 ..counting
             };
-            let within = [prompt, opens, ends_within];
-            return self.count_to_the_end(from, loads, whole, within, interrupt);
+            let timeouts = [prompt, memory, within];
+            return self.count_to_the_end(from, loads, whole, timeouts, interrupt);
         }
-        self.both_done_within([Request::Start, Request::Start], ends_within, interrupt)?;
+        self.both_done_within([Request::Start, Request::Start], within, interrupt)?;
         let mut measured = self.count_within(counting, prompt, interrupt)?;
         // Stop the clients first, so that servers read everything that was sent.
-        let mut ended = self.both_ended(&Request::StopClients, opens, interrupt)?;
-        ended.extend(self.both_ended(&Request::StopServers, ends_within, interrupt)?);
+        let mut ended = self.both_ended(&Request::StopClients, memory, interrupt)?;
+        ended.extend(self.both_ended(&Request::StopServers, within, interrupt)?);
         add_datagram_totals(measured.iter_mut(), &ended);
         Ok(WindowResult {
             measured,
@@ -174,7 +177,7 @@ impl Lab {
         from: Clients<'_>,
         loads: &[GuestLoad],
         counting: CountingWindow<'_>,
-        [prompt, opens, within]: [Duration; 3],
+        [prompt, memory, within]: [Duration; 3],
         interrupt: &AtomicBool,
     ) -> Result<WindowResult, LinkError> {
         let begins = self.begins(counting);
@@ -209,7 +212,7 @@ impl Lab {
         if !stops_first {
             self.parts(rest.clone(), prompt, interrupt)?;
         }
-        let mut ended = self.both_ended(&Request::StopClients, opens, interrupt)?;
+        let mut ended = self.both_ended(&Request::StopClients, memory, interrupt)?;
         if stops_first {
             self.parts(rest, prompt, interrupt)?;
         }

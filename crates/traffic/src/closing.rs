@@ -23,10 +23,16 @@ const COMPLETION: Duration = Duration::from_millis(100);
 /// Datagrams count as lost after this time without an arrival.
 const LATE_DATAGRAMS: Duration = Duration::from_millis(100);
 
-/// The deadline passed before a machine's memory was compared.
+/// The deadline passed before the memory that a connection moved was compared: [`TrafficError::NotCompared`].
 #[derive(Debug, thiserror::Error)]
-#[error("the machine's memory was not compared with that at the destination in time")]
+#[error("the memory was not compared in time")]
 pub(crate) struct NotCompared;
+
+impl From<NotCompared> for io::Error {
+    fn from(late: NotCompared) -> Self {
+        Self::new(io::ErrorKind::TimedOut, late)
+    }
+}
 
 impl NotCompared {
     /// Whether an error is this one.

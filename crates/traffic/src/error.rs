@@ -152,6 +152,17 @@ pub enum TrafficError {
         /// What is wrong.
         source: io::Error,
     },
+    /// The memory that a migration moved could not be compared with that at the destination in time.
+    #[error(
+        "flow {flow}: the memory that it moved was not compared with that at the destination within {:.1} s: use fewer or \
+         smaller machines, or end what else the hosts run", after.as_secs_f64()
+    )]
+    NotCompared {
+        /// The flow, from 0.
+        flow: u32,
+        /// The time-out.
+        after: Duration,
+    },
     /// A flow ended before the end of its window.
     #[error("flow {flow} ended within the window, after {bytes} bytes")]
     EndedEarly {

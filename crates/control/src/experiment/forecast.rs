@@ -15,7 +15,7 @@ use wirecost_model::load::NamedLoad;
 use wirecost_model::plan::Repeat;
 use wirecost_stats::sequential::{StoppingCriterion, rounds_needed};
 
-use crate::timeouts::open_timeout;
+use crate::timeouts::memory_timeout;
 use crate::window::TO_THE_END;
 
 /// Labs kept at the same time; beyond that the least recently used lab is removed.
@@ -29,12 +29,14 @@ pub(crate) const MAX_LABS: usize = 8;
 const AROUND_S: f64 = 0.012;
 /// Seconds that each connection adds to [`AROUND_S`].
 const AROUND_CONNECTION_S: f64 = 0.006;
-/// Seconds in which a machine's memory is filled, moved and compared, per GiB.
+/// Seconds in which a machine's memory is filled and compared, per GiB.
 ///
-/// Measured between two network namespaces on two cores: 2.2 to 3.2 s with 1 and 4 machines and 1 and 4 channels
-/// (`time wirecost load A B migration --memory 1GiB`). Pages that are sent again, pages of zeros and the search for a limit
-/// are not known before.
-const MEMORY_S_PER_GIB: f64 = 2.5;
+/// Measured between two network namespaces on two cores with 1 and 4 machines and 1 and 4 channels: 2.2 to 3.2 s with the
+/// move, which takes 0.4 s (`time wirecost load A B migration --memory 1GiB`). Pages that are sent again, pages of zeros and
+/// the search for a limit are not known before.
+const MEMORY_S_PER_GIB: f64 = 2.1;
+/// Seconds in which it is moved, per GiB, where no line limits it.
+const MOVE_S_PER_GIB: f64 = 0.4;
 /// Seconds to build a lab and to remove it; building takes 8 to 30 ms.
 const LAB_S: f64 = 0.03;
 
@@ -175,10 +177,12 @@ fn around_s(cell: &Cell, seconds: f64) -> f64 {
     let connections = f64::from(streams * cell.windows());
     let memory = cell.loads.iter().map(|named| named.load.moved_memory());
     let bytes = memory.sum::<u64>() as f64;
-    let by_memory = MEMORY_S_PER_GIB * bytes / f64::from(1 << 30);
-    let rate = cell.network.total_rate();
-    let by_line = rate.map_or(0.0, |rate| 8.0 * bytes / rate as f64);
-    let moves_s = by_memory.max(by_line);
+    let gib = bytes / f64::from(1 << 30);
+    let flows = cell.loads.iter().map(|named| named.load.connections());
+    let links = f64::from(cell.network.links.min(flows.sum()));
+    let line = cell.network.rate.map(|rate| rate as f64 * links);
+    let by_line = line.map_or(0.0, |rate| 8.0 * bytes / rate);
+    let moves_s = MEMORY_S_PER_GIB * gib + by_line.max(MOVE_S_PER_GIB * gib);
     let beyond_s = (moves_s * f64::from(cell.windows()) - seconds).max(0.0);
     AROUND_S + AROUND_CONNECTION_S * connections + pause.fold(0.0, f64::max) + beyond_s
 }
@@ -203,7 +207,7 @@ pub(crate) fn longest_sample(experiment: &Experiment) -> Duration {
             Duration::ZERO
         };
         let planned = planned.unwrap_or(Duration::MAX);
-        planned.saturating_add(ending + open_timeout(&cell.loads))
+        planned.saturating_add(ending + memory_timeout(&cell.loads))
     };
     experiment.measured().map(of).max().unwrap_or_default()
 }

@@ -16,7 +16,7 @@ use super::interval::IntervalCollector;
 use super::{LoadEvent, ManualLoad, Outcome, Round, ending};
 use crate::concurrent::{NEVER, call_both};
 use crate::random;
-use crate::timeouts::{PROMPT, end_timeout, open_timeout, poll_timeout};
+use crate::timeouts::{PROMPT, load_timeout, memory_timeout, poll_timeout};
 use crate::window::{add_datagram_totals, external_target};
 
 /// Interval at which both agents are polled; an interrupt waits at most this long.
@@ -101,7 +101,7 @@ impl Session<'_> {
         let others = others.collect::<Result<Vec<_>, _>>()?;
         let (secret, within) = (
             random::bytes_for(&self.links[0])?,
-            open_timeout(&self.asked.loads),
+            memory_timeout(&self.asked.loads),
         );
         let [a, b] = self.addresses;
         let unbound = |_, host: usize| {
@@ -258,7 +258,7 @@ impl Session<'_> {
     /// end reports is added to `told`.
     fn end(&mut self, told: &mut Vec<EndedLoad>) -> Result<(), LinkError> {
         let loads = &self.asked.loads;
-        let (clients_end, servers_end) = (open_timeout(loads), end_timeout(loads));
+        let (clients_end, servers_end) = (memory_timeout(loads), load_timeout(loads));
         // Where servers confirm to the clients that they have everything, nothing is in flight: the last part is
         // counted before the clients stop, since comparing contents is not part of the load.
         let on_the_way = |named: &NamedLoad| !named.load.workload.is_confirmed();

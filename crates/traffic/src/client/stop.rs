@@ -24,7 +24,7 @@ impl Client {
     /// all data. Flows that are not drained by then are aborted.
     ///
     /// # Errors
-    /// A flow that failed, or whose content could not be compared by then; [`TrafficError::PeerVanished`] for the first silent flow where the peer has acknowledged
+    /// A flow that failed; [`TrafficError::NotCompared`]; [`TrafficError::PeerVanished`] for the first silent flow where the peer has acknowledged
     /// nothing on any flow since the stop (a single flow may be waiting for a retransmission);
     /// [`TrafficError::SegmentsLost`]. Every thread is joined all the same.
     pub fn stop(mut self, timeout: Duration) -> Result<Finished, TrafficError> {
@@ -63,10 +63,9 @@ impl Client {
                 Ok(drained) => drained,
                 // The peer's silence may be the cause.
                 Err(source) if NotCompared::is(&source) => {
-                    late.get_or_insert(TrafficError::FlowBroke {
+                    late.get_or_insert(TrafficError::NotCompared {
                         flow: index,
-                        bytes: state.bytes(),
-                        source,
+                        after: timeout,
                     });
                     false
                 }

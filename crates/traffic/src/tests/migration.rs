@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 use wirecost_model::load::{DirtyOrder, Fallback, Migration};
-use wirecost_model::machine_move::{MachineMove, MoveOutcome};
+use wirecost_model::machine_move::{MachineMove, MoveOutcome, MoveRound};
 
 use crate::migration::destination_machine::DestinationMachine;
 use crate::migration::pages::{Digest, PAGE, PageRange};
@@ -226,7 +226,7 @@ fn what_does_not_converge_stays_is_forced_or_slowed_down_and_is_no_error() {
             migration.working_set = 100;
             migration.dirty_order = DirtyOrder::Sequential;
             migration.max_downtime = Duration::from_nanos(1);
-            migration.max_rounds = if fallback == Fallback::Throttle { 2 } else { 1 };
+            migration.max_rounds = if fallback == Fallback::Throttle { 3 } else { 1 };
             migration.fallback = fallback;
         })
     };
@@ -237,9 +237,17 @@ fn what_does_not_converge_stays_is_forced_or_slowed_down_and_is_no_error() {
     let forced = run(&hopeless(Fallback::Stop)).remove(0);
     assert_eq!(forced.outcome, MoveOutcome::Forced, "{forced:?}");
     assert!(forced.downtime_s > 0.0);
-    let slowed = run(&hopeless(Fallback::Throttle)).remove(0);
-    assert!(slowed.throttle >= 20, "{slowed:?}");
-    assert_eq!(slowed.predicted, None);
+    // A guest that gets little of a busy core writes little: then it is not slowed down.
+    let is_slowed = (0..20).any(|_| {
+        let slowed = run(&hopeless(Fallback::Throttle)).remove(0);
+        assert_eq!(slowed.predicted, None);
+        let (_, before) = slowed.rounds.split_last().expect("rounds");
+        let too_fast = |round: &&MoveRound| 2 * round.dirtied > round.pages + round.zero_pages;
+        let expected = [0, 20, 30][before.iter().filter(too_fast).count()];
+        assert_eq!(slowed.throttle, expected, "{slowed:?}");
+        expected > 0
+    });
+    assert!(is_slowed);
 }
 
 #[test]

@@ -53,21 +53,27 @@ fn is_virtual(options: &Options) -> bool {
 }
 
 fn verify_and_close(shared: &Shared, flow: &ClientFlow, deadline: Instant) -> io::Result<bool> {
+    // One that is not asked any more does not seem silent.
+    not_after(deadline)?;
     let verified = if is_virtual(&shared.options) {
         verify_virtual(shared, flow, deadline)
     } else {
         verify(shared, flow, deadline)
     };
-    verified.map_err(|error| {
+    verified.map_err(|error| match error.kind() {
         // The kernel's own is a connection that failed.
-        let is_late = error.kind() == io::ErrorKind::TimedOut && error.raw_os_error().is_none();
-        if is_late {
-            io::Error::new(io::ErrorKind::TimedOut, NotCompared)
-        } else {
-            error
-        }
+        io::ErrorKind::TimedOut if error.raw_os_error().is_none() => NotCompared.into(),
+        _ => error,
     })?;
     closing::by_end(shared, flow, deadline)
+}
+
+fn not_after(deadline: Instant) -> io::Result<()> {
+    if Instant::now() < deadline {
+        Ok(())
+    } else {
+        Err(NotCompared.into())
+    }
 }
 
 /// Compares the pages of a connection with those at the destination, by their digest.
@@ -95,6 +101,7 @@ fn verify(shared: &Shared, flow: &ClientFlow, deadline: Instant) -> io::Result<(
     }
     let mut digest = Digest::default();
     for range in of_channel(machine.migration.pages() as u32, channels, channel) {
+        not_after(deadline)?;
         digest.add(&machine.memory, range);
     }
     read_all(&mut socket, &mut reply, deadline)?;

@@ -64,22 +64,26 @@ fn a_pause_before_a_migration_is_in_the_time_of_its_sample_and_of_the_run() {
 
 #[test]
 fn moves_that_take_longer_than_a_window_are_in_the_forecast() {
-    let of = |machines: u32, memory: &str| {
+    let of = |machines: u32, memory: &str, line: &str| {
         forecast(
             &experiment(&format!(
                 "name: x\nload: {{ migration: {{ machines: {machines}, memory: {memory} }} }}\n\
-                 repeat: {{ seconds: 5, rounds: 4 }}\n"
+                 repeat: {{ seconds: 5, rounds: 4 }}\n{line}"
             )),
             1,
         )
     };
-    let (small, large) = (of(1, "1GiB"), of(4, "2GiB"));
+    let (small, large) = (of(1, "1GiB", ""), of(4, "2GiB", ""));
     let connections = f64::from(large.samples) * 3.0 * AROUND_CONNECTION_S;
-    let moves = f64::from(large.samples) * (8.0 * MEMORY_S_PER_GIB - 5.0);
+    let moves = f64::from(large.samples) * (8.0 * (MEMORY_S_PER_GIB + MOVE_S_PER_GIB) - 5.0);
     assert!(
         close(large.around_s - small.around_s, moves + connections),
         "{small:?} {large:?}"
     );
+    // 68.7 s on the line of 1 Gbit/s.
+    let slow = of(4, "2GiB", "underlay: { rate: 1gbit }\n");
+    let line = slow.around_s / f64::from(slow.samples) - large.around_s / f64::from(large.samples);
+    assert!((64.0..70.0).contains(&line), "{line} {slow:?}");
 }
 
 #[test]
