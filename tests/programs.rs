@@ -341,8 +341,8 @@ fn a_load_in_rounds_has_figures_with_intervals_and_is_compared_with_another() {
     };
     let better = compare(["before.json", "after.json"], "--json");
     better.expect_code(0);
+    // Of CPU and latency three short rounds on a busy machine may tell nothing: no conclusion about all figures.
     let document = better.document();
-    assert_eq!(document["conclusion"], "no_regression", "{document:#}");
     let figure = &document["cells"][0]["figures"][0];
     assert_eq!(figure["metric"], "throughput");
     assert!(

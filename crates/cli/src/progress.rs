@@ -1,7 +1,8 @@
 //! Progress of a run on standard error: a bar with the time left on a terminal, else a line per round; a line per
 //! sample with `--verbose`, nothing with `--quiet`.
 
-use std::collections::BTreeSet;
+mod not_counted;
+
 use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +13,7 @@ use wirecost_control::experiment::Progress;
 use wirecost_model::cell::Experiment;
 use wirecost_model::metric::Metric;
 
+use self::not_counted::NotCounted;
 use crate::screen;
 use crate::verbosity::Verbosity;
 
@@ -40,36 +42,6 @@ pub(crate) struct Display<'a> {
     not_counted: NotCounted,
     /// When the run is expected to end.
     end: Expected,
-}
-
-/// Samples that do not count.
-#[derive(Default)]
-struct NotCounted {
-    /// Those of this round.
-    in_round: u32,
-    /// Why.
-    reasons: BTreeSet<String>,
-    /// Cells, and why without the numbers: in another round of the same cell they are measured anew.
-    without_numbers: BTreeSet<(u32, String)>,
-}
-
-impl NotCounted {
-    /// Adds one of a cell, and returns whether its reason is a new one.
-    fn add(&mut self, cell: u32, reason: &str) -> bool {
-        self.in_round += 1;
-        let without_numbers = reason.replace(|sign: char| sign.is_ascii_digit(), "");
-        let is_new = self.reasons.insert(reason.to_owned());
-        self.without_numbers.insert((cell, without_numbers)) && is_new
-    }
-
-    /// `, 3 samples do not count`; empty where all of this round count.
-    fn text(&self) -> String {
-        match self.in_round {
-            0 => String::new(),
-            1 => ", 1 sample does not count".to_owned(),
-            several => format!(", {several} samples do not count"),
-        }
-    }
 }
 
 /// The expected end of the run, shared with the thread of the bar.
@@ -153,7 +125,7 @@ impl<'a> Display<'a> {
             Progress::Taking { round, cell } => {
                 if round != self.round {
                     self.range = None;
-                    self.not_counted.in_round = 0;
+                    self.not_counted.begin_round();
                 }
                 (self.round, self.cell) = (round, cell);
                 self.draw();
@@ -347,8 +319,8 @@ fn throughput(gbps: f64) -> String {
         (gbps, "Gbit/s")
     };
     let decimals = match value {
-        value if value < 10.0 => 2,
-        value if value < 100.0 => 1,
+        value if value < 9.995 => 2,
+        value if value < 99.95 => 1,
         _ => 0,
     };
     format!("{value:.decimals$} {unit}")
@@ -374,23 +346,12 @@ mod tests {
             (0.5, "500 Mbit/s"),
             (4.876, "4.88 Gbit/s"),
             (98.76, "98.8 Gbit/s"),
+            (9.996, "10.0 Gbit/s"),
+            (0.09996, "100 Mbit/s"),
         ];
         for (gbps, words) in cases {
             assert_eq!(throughput(gbps), words);
         }
-    }
-
-    #[test]
-    fn a_reason_is_new_once_in_a_cell_whatever_its_numbers_and_every_sample_is_counted() {
-        let mut not_counted = NotCounted::default();
-        assert_eq!(not_counted.text(), "");
-        assert!(not_counted.add(1, "host 10.0.0.1: nothing came for 4.9 s"));
-        assert_eq!(not_counted.text(), ", 1 sample does not count");
-        assert!(!not_counted.add(1, "host 10.0.0.1: nothing came for 5.0 s"));
-        assert!(not_counted.add(2, "host 10.0.0.2: nothing came for 5.1 s"));
-        assert!(not_counted.add(1, "no geneve device"));
-        assert!(!not_counted.add(2, "no geneve device"));
-        assert_eq!(not_counted.text(), ", 5 samples do not count");
     }
 
     #[test]

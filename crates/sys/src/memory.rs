@@ -6,7 +6,7 @@ use crate::control_group;
 
 /// Available memory of the machine, bytes (proc_meminfo(5), `MemAvailable`). `None` where it cannot be read.
 pub fn of_machine() -> Option<u64> {
-    kilobytes(&read("/proc/meminfo")?, "MemAvailable:")
+    of_machine_by(read)
 }
 
 /// Bytes that this process can still allocate: the machine's available memory, what is left of the limit of the address
@@ -19,8 +19,12 @@ fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
+fn of_machine_by(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
+    kilobytes(&read("/proc/meminfo")?, "MemAvailable:")
+}
+
 fn available_of(read: impl Fn(&str) -> Option<String>, group: Option<u64>) -> Option<u64> {
-    let machine = read("/proc/meminfo").and_then(|text| kilobytes(&text, "MemAvailable:"));
+    let machine = of_machine_by(&read);
     let limit = read("/proc/self/limits").and_then(|text| address_space(&text));
     let taken = read("/proc/self/status").and_then(|text| kilobytes(&text, "VmSize:"));
     let left = limit.map(|limit| limit.saturating_sub(taken.unwrap_or(0)));

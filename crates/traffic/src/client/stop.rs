@@ -24,9 +24,9 @@ impl Client {
     /// all data. Flows that are not drained by then are aborted.
     ///
     /// # Errors
-    /// A flow that failed; [`TrafficError::NotCompared`]; [`TrafficError::PeerVanished`] for the first silent flow where the peer has acknowledged
-    /// nothing on any flow since the stop (a single flow may be waiting for a retransmission);
-    /// [`TrafficError::SegmentsLost`]. Every thread is joined all the same.
+    /// A flow that failed; [`TrafficError::NotCompared`]; [`TrafficError::PeerVanished`] for the first silent flow
+    /// where the peer has acknowledged nothing on any flow since the stop (a single flow may be waiting for a
+    /// retransmission); [`TrafficError::SegmentsLost`]. Every thread is joined all the same.
     pub fn stop(mut self, timeout: Duration) -> Result<Finished, TrafficError> {
         let began = Instant::now();
         if let Err(lost) = self.check_progress() {

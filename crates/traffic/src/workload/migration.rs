@@ -53,8 +53,6 @@ fn is_virtual(options: &Options) -> bool {
 }
 
 fn verify_and_close(shared: &Shared, flow: &ClientFlow, deadline: Instant) -> io::Result<bool> {
-    // One that is not asked any more does not seem silent.
-    not_after(deadline)?;
     let verified = if is_virtual(&shared.options) {
         verify_virtual(shared, flow, deadline)
     } else {
@@ -85,6 +83,8 @@ fn verify(shared: &Shared, flow: &ClientFlow, deadline: Instant) -> io::Result<(
     if !machine.is_there() {
         return Ok(());
     }
+    // One that is not asked any more does not seem silent.
+    not_after(deadline)?;
     let mut socket = &*flow.socket;
     socket.set_nonblocking(false)?;
     let mut head = [0; HEAD_BYTES];
@@ -117,6 +117,7 @@ fn verify_virtual(shared: &Shared, flow: &ClientFlow, deadline: Instant) -> io::
     if !shared.qemu_machines.is_there(flow.index) {
         return Ok(());
     }
+    not_after(deadline)?;
     let socket = &*flow.socket;
     socket.set_nonblocking(false)?;
     Message::Verify.send(socket)?;
