@@ -2,12 +2,14 @@
 //! run.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use nix::sys::signal::Signal;
 use wirecost_model::plan::Encapsulation;
 use wirecost_model::record::Outcome;
 use wirecost_model::sample::{Invalid, Sample};
+use wirecost_skips::{lacks, skip};
+use wirecost_sys::bpf::PassingClassifier;
 
 use crate::common::namespaces::Namespaces;
 use crate::common::{
@@ -30,6 +32,17 @@ fn measure(place: &TestDir, name: &str, plan: &str) -> (Ended, Option<Record>) {
         [plan.as_path(), &out].map(|path: &Path| path.to_str().expect("a plain path"));
     let ended = run(&mut wirecost(["run", plan, "--out", out_text]));
     (ended, Record::read(&out))
+}
+
+/// Whether eBPF can be attached to an existing host's device here: by tcx (Linux 6.6).
+fn ebpf_can_be_beside() -> bool {
+    if let Err(error) = PassingClassifier::load() {
+        return skip(format!("eBPF programs cannot be loaded here: {error}"));
+    }
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
+    let mut numbers = release.split(['.', '-']).map(str::parse::<u32>);
+    let mut number = || numbers.next().and_then(Result::ok).unwrap_or_default();
+    (number(), number()) >= (6, 6) || lacks("this kernel has no tcx (Linux 6.6)")
 }
 
 /// All devices, addresses, routes and UDP sockets of a namespace, counters aside.
@@ -213,6 +226,102 @@ fn a_sample_whose_load_is_refused_leaves_its_tunnel_to_the_next_one() {
 }
 
 #[test]
+fn by_ebpf_tunnels_are_beside_the_hosts_own_network_and_gone_with_the_run() {
+    if !is_root() || !ebpf_can_be_beside() {
+        return;
+    }
+    let _lock = lock_shared();
+    let (pair, place) = (Pair::new("ebpf"), TestDir::new());
+    let hosts = [pair.a.as_str(), &pair.b];
+    let before = settled(hosts);
+    let text = plan(
+        hosts,
+        "allow_host_changes: on\ndatapath: [kernel, ebpf]\nguests: 2\n\
+         encapsulation: [vxlan, { geneve: { options: ovn } }, { geneve: { options: 64 } }]\nudp_checksum: [off, on]\n\
+         exclude:\n  - { encapsulation: geneve options=ovn, datapath: kernel }\n  \
+         - { encapsulation: geneve options=64, datapath: kernel }\n\
+         load: { tcp-stream: { streams: 2 } }\nrepeat: { rounds: 2, seconds: 0.2, warmup: 0.05 }\n",
+    );
+    let written = place.plan(&text);
+    let shown = run(&mut wirecost([
+        "run",
+        written.to_str().expect("a plain path"),
+        "--dry-run",
+    ]));
+    shown.expect_code(0);
+    let words = shown
+        .stdout
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert!(
+        words.contains("a program is attached to the device of each host that has its address"),
+        "{shown:?}"
+    );
+    assert_eq!(hosts.map(everything), before, "a dry run attaches nothing");
+
+    // Somebody has to be asked, and nobody is there.
+    let asked =
+        run(wirecost(["run", written.to_str().expect("a plain path")]).stdin(Stdio::null()));
+    asked.expect_code(2);
+    assert!(asked.stderr.contains("Except with eBPF"), "{asked:?}");
+
+    let out = place.path().join("run");
+    let ended = run(&mut wirecost([
+        "run",
+        written.to_str().expect("a plain path"),
+        "--out",
+        out.to_str().expect("a plain path"),
+        "--yes",
+    ]));
+    // Some cells cannot be built.
+    ended.expect_code(3);
+    let record = Record::read(&out).expect("a record");
+    let (mut valid, mut seen) = (0, Vec::new());
+    for sample in &record.samples {
+        let cell = cell_of(&record, sample);
+        let level = |factor: &str| cell.levels[factor].as_str();
+        let reason = match &sample.invalid {
+            None => "",
+            Some(Invalid::Build(reason)) => reason,
+            other => panic!("{other:?}"),
+        };
+        match (
+            level("datapath"),
+            level("encapsulation"),
+            level("udp_checksum"),
+        ) {
+            ("ebpf", _, "on") if reason.contains("a pair of devices") => {}
+            ("ebpf", "geneve options=64", _) => {
+                assert!(reason.contains("114 bytes of headers"), "{reason}");
+            }
+            ("ebpf", _, "off") => {
+                assert_eq!(reason, "");
+                let of_host = sample.devices.iter().filter(|device| device.host == "a");
+                let of_host = of_host.map(|device| (device.name.as_str(), device.count));
+                assert_eq!(
+                    of_host.collect::<Vec<_>>(),
+                    [("eth0", 1), ("guest0", 2), ("eth0", 2)]
+                );
+                valid += 1;
+                let proofs = sample.proofs.iter();
+                seen.extend(proofs.filter_map(|proof| Some(proof.seen.as_ref()?.outer_ip_bytes)));
+            }
+            ("kernel", "vxlan", _) => assert_eq!(reason, ""),
+            other => panic!("{other:?}: {reason}"),
+        }
+    }
+    assert_eq!(valid, 4);
+    assert!(
+        !seen.is_empty() && seen.iter().all(|bytes| *bytes == 1500),
+        "{seen:?}"
+    );
+    wait_for("the tunnels to be gone", || {
+        (hosts.map(everything) == before).then_some(())
+    });
+}
+
+#[test]
 fn a_port_that_a_host_uses_is_left_to_it() {
     if !is_root() {
         return;
@@ -324,17 +433,28 @@ fn whoever_is_killed_leaves_nothing_on_the_hosts() {
     let (pair, place) = (Pair::new("killed"), TestDir::new());
     let hosts = [pair.a.as_str(), &pair.b];
     let before = settled(hosts);
-    let text = plan(
-        hosts,
-        "encapsulation: vxlan\nguest_mtu: [1400, max]\nrepeat: { rounds: 2, seconds: 30 }\n",
-    );
-    for (victim, what) in ["controller", "agents"].into_iter().zip([true, false]) {
+    let victims = ["controller", "agents"];
+    let by_ebpf = [(true, "ebpf"), (false, "ebpf")];
+    let by_ebpf = by_ebpf.into_iter().filter(|_| ebpf_can_be_beside());
+    for (what, datapath) in [(true, "kernel"), (false, "kernel")]
+        .into_iter()
+        .chain(by_ebpf)
+    {
+        let text = plan(
+            hosts,
+            &format!(
+                "encapsulation: vxlan\ndatapath: {datapath}\nallow_host_changes: on\nguest_mtu: [1400, max]\n\
+                 repeat: {{ rounds: 2, seconds: 30 }}\n"
+            ),
+        );
+        let victim = format!("{}-{datapath}", victims[usize::from(!what)]);
         let (plan, out) = (place.plan(&text), place.path().join(victim));
         let mut running = Running::start(&mut wirecost([
             "run",
             plan.to_str().expect("a plain path"),
             "--out",
             out.to_str().expect("a plain path"),
+            "--yes",
         ]));
         wait_for("the tunnel to be up, and a record", || {
             let state = hosts.map(everything);

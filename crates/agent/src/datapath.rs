@@ -1,6 +1,7 @@
 //! Datapaths other than the kernel's bridge: netbuild makes the devices; vtep's eBPF programs or Open vSwitch carry
 //! frames between them.
 
+use std::net::UdpSocket;
 use std::path::PathBuf;
 
 use wirecost_model::datapath::Datapath;
@@ -9,9 +10,10 @@ use wirecost_model::switch::OvsDatapath;
 use wirecost_netbuild::{HostSpec, LabHost, Side, SwitchDevices, UNDERLAY_DEVICE};
 use wirecost_ovs::Switch;
 use wirecost_ovs::ovn::{self, Central, Chassis, LogicalNetwork, LogicalPort, LogicalRouterPort};
-use wirecost_vtep::{Config, Error, FdbDestination, Vtep};
+use wirecost_vtep::{Config, Error, FdbDestination, Hook, Vtep};
 
 use crate::error::{AgentError, Context, Result};
+use crate::existing_underlay::ExistingUnderlay;
 use crate::protocol::BuiltSwitch;
 
 /// An attached datapath of a host. Dropping it detaches it from the devices.
@@ -25,12 +27,17 @@ pub(crate) enum FrameCarrier {
 #[derive(Debug)]
 pub(crate) struct Programs {
     vtep: Vtep,
+    /// Keeps the tunnel's UDP port of an existing host, which no socket of the tunnel has.
+    _port: Option<UdpSocket>,
+    /// Whether they are on an existing host's device: its next hop may be silent, and change.
+    is_beside: bool,
     /// Whether the other host's guests and the route to it are configured.
     peer_is_set: bool,
 }
 
 /// Attaches eBPF programs or an Open vSwitch to a host's devices, where its network has such a datapath. `owner` is the
-/// run's controller, `ovn` the socket of OVN's databases where the network uses OVN.
+/// run's controller, `ovn` the socket of OVN's databases where the network uses OVN, `existing_underlay` the existing
+/// host over whose network the tunnels go.
 ///
 /// # Errors
 /// The kernel or the switch refused a step, or a program is not installed; the message says which.
@@ -38,6 +45,7 @@ pub(crate) fn attach(
     host: &mut LabHost,
     owner: &str,
     ovn: Option<PathBuf>,
+    existing_underlay: Option<&mut ExistingUnderlay>,
 ) -> Result<Option<FrameCarrier>> {
     let datapath = host.spec().network.datapath;
     match (datapath, datapath.open_vswitch()) {
@@ -45,7 +53,11 @@ pub(crate) fn attach(
             switch(host, kind, owner, ovn).map(|switch| Some(FrameCarrier::Ovs(Box::new(switch))))
         }
         (Datapath::Ebpf, _) => {
-            programs(host.spec()).map(|programs| Some(FrameCarrier::Ebpf(Box::new(programs))))
+            let programs = match existing_underlay {
+                Some(underlay) => programs_beside(host, underlay),
+                None => programs(host),
+            };
+            programs.map(|programs| Some(FrameCarrier::Ebpf(Box::new(programs))))
         }
         _ => Ok(None),
     }
@@ -168,7 +180,7 @@ fn switch(
         encapsulation: spec.network.encapsulation.clone(),
         underlay: UNDERLAY_DEVICE.to_owned(),
         underlay_mtu: spec.network.underlay_mtu,
-        guests: spec.guest_ports(),
+        guests: host.guest_ports(),
         local: spec.underlay_address(),
         peer: spec.underlay_peer(),
         mac: spec.underlay_mac(),
@@ -187,24 +199,74 @@ fn switch(
     Ok(switch)
 }
 
-/// Attaches the programs to a host's devices and configures the host's own guests.
-fn programs(spec: &HostSpec) -> Result<Programs> {
-    let attached = || -> Result<Vtep, Error> {
-        let encapsulation = &spec.network.encapsulation;
-        let config = Config::of(UNDERLAY_DEVICE, encapsulation, spec.underlay_address())?;
-        let vni = vni(spec);
-        let mut vtep = Vtep::attach(config)?;
-        for (port, mac) in spec.guest_ports().iter().zip(spec.guest_macs(spec.side)) {
-            vtep.add_guest(port, vni)?;
-            vtep.set_fdb_entry(vni, mac, FdbDestination::Guest(port.clone()))?;
-        }
-        Ok(vtep)
-    };
-    let vtep = attached().context("encapsulating by eBPF")?;
+/// Attaches the programs to a lab host's devices and configures the host's own guests.
+fn programs(host: &LabHost) -> Result<Programs> {
+    let spec = host.spec();
+    let config = Config::of(
+        UNDERLAY_DEVICE,
+        &spec.network.encapsulation,
+        spec.underlay_address(),
+    );
+    let attached = config.and_then(|config| attached(host, config));
     Ok(Programs {
-        vtep,
+        vtep: attached.context("encapsulating by eBPF")?,
+        _port: None,
+        is_beside: false,
         peer_is_set: false,
     })
+}
+
+/// Attaches the programs to an existing host's device and to the guests' ports beside it, only in ways that end with
+/// this process, however it ends.
+///
+/// # Errors
+/// As [`attach`]; and a port that is in use, or an outer checksum, for which a pair of devices would be needed that
+/// could stay.
+fn programs_beside(host: &LabHost, underlay: &mut ExistingUnderlay) -> Result<Programs> {
+    let spec = host.spec();
+    let udp = spec.network.encapsulation.udp();
+    if udp.as_ref().is_some_and(|udp| udp.udp_checksum) {
+        return Err(
+            "eBPF writes outer UDP checksums by a pair of devices, which would stay on an existing host if the agent \
+             is killed: use `datapath: kernel`, or `udp_checksum: off`"
+                .into(),
+        );
+    }
+    let name = underlay.device_name().to_owned();
+    let address = spec.underlay_address();
+    let config = Config {
+        mtu: Some(spec.network.underlay_mtu),
+        hook: Hook::Tcx,
+        ..Config::of(&name, &spec.network.encapsulation, address)
+            .context("encapsulating by eBPF")?
+    };
+    let inside = || -> Result<Programs> {
+        let bound = udp.map(|udp| {
+            UdpSocket::bind((address, udp.port))
+                .context(format!("reserving UDP port {} of {address}", udp.port))
+        });
+        Ok(Programs {
+            _port: bound.transpose()?,
+            vtep: attached(host, config).context(format!("encapsulating by eBPF on {name}"))?,
+            is_beside: true,
+            peer_is_set: false,
+        })
+    };
+    underlay
+        .netns()
+        .within(inside)
+        .context("entering the host's network namespace")?
+}
+
+fn attached(host: &LabHost, config: Config) -> Result<Vtep, Error> {
+    let spec = host.spec();
+    let vni = vni(spec);
+    let mut vtep = Vtep::attach(config)?;
+    for (port, mac) in host.guest_ports().iter().zip(spec.guest_macs(spec.side)) {
+        vtep.add_guest(port, vni)?;
+        vtep.set_fdb_entry(vni, mac, FdbDestination::Guest(port.clone()))?;
+    }
+    Ok(vtep)
 }
 
 impl Programs {
@@ -213,8 +275,12 @@ impl Programs {
     /// # Errors
     /// The message says what is missing, such as a route to the other host.
     fn set_peer(&mut self, spec: &HostSpec) -> Result<()> {
-        if self.peer_is_set {
+        if self.peer_is_set && !self.is_beside {
             return Ok(());
+        }
+        if self.peer_is_set {
+            self.vtep.refresh().context("refreshing eBPF's routes")?;
+            return self.require_neighbour(spec);
         }
         let mut set_peer = || -> Result<(), Error> {
             let (vni, peer) = (vni(spec), spec.underlay_peer());
@@ -234,7 +300,25 @@ impl Programs {
         };
         set_peer().context("telling eBPF where the other host is")?;
         self.peer_is_set = true;
+        if self.is_beside {
+            self.require_neighbour(spec)?;
+        }
         Ok(())
+    }
+
+    /// Refuses a tunnel whose packets would be dropped, as where the other host is not reached by the device that has
+    /// the host's address.
+    fn require_neighbour(&self, spec: &HostSpec) -> Result<()> {
+        let peer = spec.underlay_peer();
+        if self.vtep.has_neighbour(peer) {
+            return Ok(());
+        }
+        let device = &self.vtep.config().underlay;
+        Err(format!(
+            "nothing on {device} answers as the next hop towards {peer}: eBPF sends by the device that has the host's \
+             address, `datapath: kernel` by the host's routes"
+        )
+        .into())
     }
 }
 

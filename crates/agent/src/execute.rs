@@ -164,6 +164,7 @@ impl Agent {
                 Ok(Reply::PathDevices(Box::new(host.path_devices()?)))
             }
             Request::RemoveTunnel => {
+                self.carrier = None;
                 self.host()?.remove_tunnel()?;
                 Ok(Reply::Done)
             }

@@ -117,6 +117,11 @@ impl ExistingHost {
         self.address
     }
 
+    /// Name of the device with the host's address.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     pub(crate) const fn device(&mut self) -> &mut ExistingDevice {
         &mut self.device
     }

@@ -1,4 +1,5 @@
-//! The network of an existing host as the underlay of a run's tunnels: read, and never changed.
+//! The network of an existing host as the underlay of a run's tunnels: read, and never changed but for eBPF's programs
+//! and guests' ports.
 //!
 //! The agent moves to a network namespace of its own, which holds the guests, the bridge and the tunnel. The kernel
 //! removes it when the agent ends.
@@ -43,6 +44,11 @@ impl ExistingUnderlay {
 
     pub(crate) const fn netns(&self) -> &Netns {
         &self.netns
+    }
+
+    /// Name of the device with the host's address, in [`Self::netns`].
+    pub(crate) fn device_name(&self) -> &str {
+        self.host.name()
     }
 
     /// State of the device with the host's address. Its steering masks are not visible from the agent's namespace.

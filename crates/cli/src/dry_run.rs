@@ -2,7 +2,7 @@
 
 mod adaptive;
 mod document;
-mod hosts;
+pub(crate) mod hosts;
 mod page;
 pub(crate) mod settings;
 

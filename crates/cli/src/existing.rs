@@ -12,6 +12,7 @@ use wirecost_model::host::{HostAddress, HostAddressError};
 use wirecost_model::plan::{HostPair, Hosts, NamedPair, PairNames};
 
 use self::confirmed::Confirmed;
+use crate::dry_run::hosts::attached_to_hosts;
 use crate::dry_run::settings;
 use crate::failure::{Cause, Failure};
 use crate::screen;
@@ -112,6 +113,7 @@ pub(crate) fn confirm(experiment: &Experiment, yes: bool, fix: &str) -> Result<(
         return Ok(());
     };
     let changes = settings::changes(experiment, screen::terminal().width);
+    let attached = attached_to_hosts(experiment);
     let is_elsewhere =
         |pair: &&NamedPair| !(pair.hosts.a.place.is_here() && pair.hosts.b.place.is_here());
     let mut confirmed = Confirmed::read();
@@ -121,7 +123,7 @@ pub(crate) fn confirm(experiment: &Experiment, yes: bool, fix: &str) -> Result<(
         .map(|pair| &pair.hosts)
         .collect();
     let is_known = elsewhere.iter().all(|pair| confirmed.has(pair));
-    if yes || (changes.is_none() && is_known) {
+    if yes || (changes.is_none() && attached.is_none() && is_known) {
         return Ok(());
     }
     let between: Vec<String> = pairs
@@ -135,8 +137,11 @@ pub(crate) fn confirm(experiment: &Experiment, yes: bool, fix: &str) -> Result<(
     if let Some(changes) = changes {
         words = format!("{words} and changes settings of these hosts.\n{changes}");
     } else if hosts.is_tunnel() {
-        words += ", after building on each a network namespace with guests, a bridge and a tunnel, which are removed \
-                  when the run ends. Settings and devices of the hosts themselves stay as they are.";
+        words += ", after building on each a network namespace with guests and tunnels, which are removed when the run \
+                  ends. Settings and devices of the hosts themselves stay as they are.";
+        if let Some(attached) = attached {
+            words = format!("{words}\n{attached}");
+        }
     } else {
         words += ".";
     }

@@ -17,7 +17,7 @@ use crate::device_features::set_features;
 use crate::error::{BuildError, Context, same};
 use crate::host::LabHost;
 use crate::host::Line;
-use crate::names::{GUEST_DEVICE, Side, TAG, TUNNEL, UNDERLAY_DEVICE};
+use crate::names::{GUEST_DEVICE, Side, TAG, TUNNEL, UNDERLAY_DEVICE, guest_port};
 use crate::netlink::Netlink;
 use crate::ready;
 use crate::steering::receive_mask;
@@ -69,11 +69,13 @@ impl LabHost {
             });
         }
         let (mut ports, mut guests) = (None, None);
-        for guest in &mut self.guests {
+        for (number, guest) in self.guests.iter_mut().enumerate() {
             set_mtu(&mut self.netlink, &guest.port, guest_mtu)?;
             set_mtu(&mut guest.netlink, GUEST_DEVICE, guest_mtu)?;
             let host = (&mut self.netlink, &self.ethtool);
             let port = DeviceState {
+                // Beside the host's own devices it has another name in each process.
+                name: guest_port(number),
                 rps_cpus: receive_mask(&guest.port),
                 ..wanted.set(host, &guest.port, Role::GuestPort)?
             };

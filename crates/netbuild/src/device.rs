@@ -20,8 +20,9 @@ use netlink_packet_route::address::{
     AddressAttribute, AddressHeaderFlags, AddressMessage, AddressScope,
 };
 use netlink_packet_route::link::{
-    BridgeStpState, InfoBridge, InfoBridgePort, InfoData, InfoGeneve, InfoKind, InfoPortData,
-    InfoPortKind, InfoVeth, InfoVxlan, LinkAttribute, LinkFlags, LinkInfo, LinkMessage, State,
+    AfSpecInet6, AfSpecUnspec, BridgeStpState, In6AddrGenMode, InfoBridge, InfoBridgePort,
+    InfoData, InfoGeneve, InfoKind, InfoPortData, InfoPortKind, InfoVeth, InfoVxlan, LinkAttribute,
+    LinkFlags, LinkInfo, LinkMessage, State,
 };
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
@@ -281,6 +282,22 @@ impl Change {
             .attributes
             .extend(self.controller.map(LinkAttribute::Controller));
         netlink.apply(RouteNetlinkMessage::SetLink(message), Intent::Change)
+    }
+}
+
+/// Keeps the kernel from giving a device a link-local address, from which it would solicit routers and report multicast
+/// groups (`IFLA_INET6_ADDR_GEN_MODE`). A kernel or a device without IPv6 has none.
+pub(crate) fn set_no_link_local(netlink: &mut Netlink, name: &str) -> io::Result<()> {
+    const EAFNOSUPPORT: i32 = 97;
+    let mut message = named(name);
+    let mode = AfSpecInet6::AddrGenMode(In6AddrGenMode::None);
+    let family = AfSpecUnspec::Inet6(vec![mode]);
+    message
+        .attributes
+        .push(LinkAttribute::AfSpecUnspec(vec![family]));
+    match netlink.apply(RouteNetlinkMessage::SetLink(message), Intent::Change) {
+        Err(error) if crate::netlink::code(&error) == Some(EAFNOSUPPORT) => Ok(()),
+        set => set,
     }
 }
 

@@ -40,6 +40,9 @@ pub enum BuildError {
         /// The value that was read back.
         found: String,
     },
+    /// What is not built in an existing host's network namespace.
+    #[error("{0}")]
+    NotBeside(String),
 }
 
 impl BuildError {
@@ -50,6 +53,7 @@ impl BuildError {
                 *step = format!("in {place} {step}");
             }
             Self::Feature { device, .. } => *device = format!("{device} in {place}"),
+            Self::NotBeside(_) => {}
         }
         self
     }

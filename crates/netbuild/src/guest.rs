@@ -115,7 +115,12 @@ impl Guest {
         .with_context(|| format!("making the veth `{port}` towards its guest"))?;
         match uplink {
             Uplink::Bridge(bridge) => enslave(host, port, bridge)?,
-            Uplink::Router { .. } | Uplink::Program => up(host, port)?,
+            Uplink::Router { .. } => up(host, port)?,
+            Uplink::Program => {
+                device::set_no_link_local(host, port)
+                    .with_context(|| format!("keeping IPv6 from `{port}`"))?;
+                up(host, port)?;
+            }
         }
         let own = device::read(&mut self.netlink, GUEST_DEVICE)
             .with_context(|| format!("reading `{GUEST_DEVICE}` behind `{port}` back"))?;

@@ -83,10 +83,22 @@ impl LabHost {
         }
         .apply(&mut self.netlink, &port)
         .with_context(|| format!("making `{port}` a port of `{BRIDGE}`"))?;
-        for guest in self.spec.guest_ports() {
-            enslave(&mut self.netlink, &guest, bridge)?;
+        for guest in &self.guests {
+            enslave(&mut self.netlink, &guest.port, bridge)?;
         }
         Ok(())
+    }
+
+    /// Checks that no headroom has to be reserved: on an existing host there is no place for the devices.
+    pub(crate) fn require_no_headroom(&self) -> Result<(), BuildError> {
+        let bytes = self.spec.network.overhead_bytes();
+        if devices(bytes) == 0 {
+            return Ok(());
+        }
+        Err(BuildError::NotBeside(format!(
+            "{bytes} bytes of headers are more than the {SPARE} for which the kernel leaves room, and on existing \
+             hosts there is no device that reserves more: use fewer Geneve options"
+        )))
     }
 }
 

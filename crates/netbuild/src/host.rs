@@ -17,7 +17,7 @@ use crate::device::{self, PeerNamespace, has_queues, up};
 use crate::error::{BuildError, Context, same};
 use crate::guest::{Guest, Uplink};
 use crate::ipv6;
-use crate::names::{BRIDGE, Side, TUNNEL, UNDERLAY_DEVICE};
+use crate::names::{BRIDGE, Side, TUNNEL, UNDERLAY_DEVICE, guest_port_beside};
 use crate::netlink::Netlink;
 use crate::spec::HostSpec;
 use crate::steering::{Steering, cpu_mask, mask_value, receive_masks};
@@ -89,7 +89,8 @@ impl LabHost {
     }
 
     /// First step of a host whose tunnels go over the network of another namespace, with
-    /// [`HostSpec::existing_underlay`]: nothing is created in that namespace, and there is no second step.
+    /// [`HostSpec::existing_underlay`]; there is no second step. Where eBPF encapsulates, the host's ends of the
+    /// guests' devices are created in that namespace, because the programs redirect within one; else nothing is.
     ///
     /// # Errors
     /// As for [`LabHost::prepare`], and where the caller may not make tunnels in that namespace.
@@ -98,15 +99,56 @@ impl LabHost {
         let number = device::number_netns(&mut host.netlink, netns.as_fd());
         host.link_netns =
             Some(number.with_context(|| "numbering the host's network namespace".into())?);
+        if host.spec.network.datapath == Datapath::Ebpf {
+            host.move_ports(netns)?;
+        }
         Ok(host)
     }
 
-    /// Removes the tunnel device, which would prevent another tunnel between the same hosts while this process exists.
+    /// Has the host's ends of the guests' devices made in another namespace, where they disappear with the guests.
+    fn move_ports(&mut self, netns: &Netns) -> Result<(), BuildError> {
+        self.require_no_headroom()?;
+        let open = || io::Result::Ok((Netlink::open()?, Ethtool::open()?));
+        let opened = netns.within(open).and_then(|opened| opened);
+        (self.netlink, self.ethtool) =
+            opened.with_context(|| "opening netlink in the host's network namespace".into())?;
+        let owner = std::process::id();
+        for (number, guest) in self.guests.iter_mut().enumerate() {
+            guest.port = guest_port_beside(owner, number);
+        }
+        Ok(())
+    }
+
+    /// Removes what would prevent another tunnel between the same hosts while this process exists: the tunnel's device,
+    /// or the guests' ports beside the host's own devices.
     ///
     /// # Errors
     /// Where the kernel refuses.
     pub fn remove_tunnel(&mut self) -> Result<(), BuildError> {
+        if self.has_ports_beside() {
+            return self.remove_ports();
+        }
         device::delete(&mut self.netlink, TUNNEL).with_context(|| format!("removing `{TUNNEL}`"))
+    }
+
+    /// Whether the guests' ports are beside an existing host's own devices.
+    fn has_ports_beside(&self) -> bool {
+        self.link_netns.is_some() && self.spec.network.datapath == Datapath::Ebpf
+    }
+
+    /// Removes all ports that can be removed, and returns the first error.
+    fn remove_ports(&mut self) -> Result<(), BuildError> {
+        let mut removed = Ok(());
+        for name in self.guest_ports() {
+            let done = device::delete(&mut self.netlink, &name);
+            removed = removed.and(done.with_context(|| format!("removing `{name}`")));
+        }
+        removed
+    }
+
+    /// Names of the host's ends of the guests' devices, by number.
+    pub fn guest_ports(&self) -> Vec<String> {
+        self.guests.iter().map(|guest| guest.port.clone()).collect()
     }
 
     /// Second step, on host a only, when both hosts are prepared: creates the underlay, from this host to a device in
@@ -158,6 +200,7 @@ impl LabHost {
         }
         match self.spec.network.datapath {
             Datapath::Kernel => self.build_encapsulation(underlay, bridge),
+            Datapath::Ebpf if self.has_ports_beside() => Ok(()),
             Datapath::Ebpf => {
                 self.reserve_headroom(underlay)?;
                 self.join_underlay()
@@ -287,6 +330,16 @@ impl LabHost {
         let device = device::read(&mut self.netlink, UNDERLAY_DEVICE)
             .with_context(|| format!("reading `{UNDERLAY_DEVICE}`"))?;
         Ok(device.index)
+    }
+}
+
+/// A closed connection of a guest keeps the guest's namespace for a while, and that the ports.
+impl Drop for LabHost {
+    fn drop(&mut self) {
+        if self.has_ports_beside() {
+            // They may be removed already, or not have been made.
+            let _ = self.remove_ports();
+        }
     }
 }
 

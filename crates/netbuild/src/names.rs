@@ -20,6 +20,12 @@ pub(crate) fn guest_port(number: usize) -> String {
     format!("guest{number}")
 }
 
+/// The same where it is in the namespace of an existing host, beside that host's own devices. `owner` is the id of the
+/// process whose device it is. At most 15 characters (`IFNAMSIZ`): ids have up to 7, numbers 2.
+pub(crate) fn guest_port_beside(owner: u32, number: usize) -> String {
+    format!("wc{owner}g{number}")
+}
+
 /// One of the two hosts of a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use wirecost_model::cell::Network;
 use wirecost_model::logical::Topology;
 
-use crate::names::{Side, guest_port, prefix};
+use crate::names::{Side, prefix};
 use crate::{addresses, underlay};
 
 /// One lab host: an underlay device, a bridge, guests behind it, and a tunnel where the network has one.
@@ -104,11 +104,6 @@ impl HostSpec {
     pub fn guest_macs(&self, side: Side) -> Vec<[u8; 6]> {
         let macs = (0..self.network.guests).map(|number| addresses::guest_mac(side, number));
         macs.collect()
-    }
-
-    /// Names of the host's ends of the guests' devices, by number.
-    pub fn guest_ports(&self) -> Vec<String> {
-        (0..self.network.guests as usize).map(guest_port).collect()
     }
 
     /// Addresses of this host's guests, by number.

@@ -45,13 +45,7 @@ const OF_A_LAB: [&Key; 11] = [
 /// Keys for existing hosts; faults in a lab.
 const OF_EXISTING: [&Key; 3] = [&keys::PAIRS, &keys::ALLOW_HOST_CHANGES, &keys::MAX_RATE];
 /// Keys of what tunnels between existing hosts do not change, or not yet; faults there.
-const NOT_OF_TUNNELS: [&Key; 5] = [
-    &keys::CORES,
-    &keys::UNDERLAY,
-    &keys::STEERING,
-    &keys::ALLOW_HOST_CHANGES,
-    &keys::VARY,
-];
+const NOT_OF_TUNNELS: [&Key; 4] = [&keys::CORES, &keys::UNDERLAY, &keys::STEERING, &keys::VARY];
 
 /// Reads `hosts`, `network`, `allow_host_changes` and `max_rate`.
 pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> HostsSection {
@@ -78,7 +72,7 @@ pub(crate) fn read(reader: &mut Reader, root: &Fields<'_>) -> HostsSection {
         ),
         "tunnel" => (
             &NOT_OF_TUNNELS[..],
-            "cannot be used with `network: tunnel`, which changes nothing on the hosts themselves",
+            "cannot be used with `network: tunnel`, which changes no settings of the hosts themselves",
         ),
         _ => (
             &OF_EXISTING[..],
@@ -173,7 +167,7 @@ impl HostsSection {
     /// reached, and guests have one MTU.
     pub(crate) fn apply(&self, reader: &mut Reader, factors: &mut Factors) {
         if self.hosts.is_tunnel() {
-            tunnels(reader, factors);
+            self.tunnels(reader, factors);
         }
         if !self.hosts.is_existing() {
             return;
@@ -299,40 +293,54 @@ impl HostsSection {
     }
 }
 
-/// Adjusts the factors to tunnels between hosts: the underlay's MTU is unknown until these are
-/// reached, and every cell must have a tunnel, built by the kernel.
-fn tunnels(reader: &mut Reader, factors: &mut Factors) {
-    for level in &mut factors.underlay_mtu.levels {
-        level.value = u32::from(u16::MAX);
-    }
-    for level in &factors.encapsulation.levels {
-        if !level.value.encapsulation.is_tunnel() {
-            let message = format!(
-                "`network: tunnel` builds tunnels, and `encapsulation: {}` is none",
-                level.label
-            );
-            let help = "write `vxlan`, `geneve`, `gre`, `gretap`, `ipip` or `wireguard`: guests' own frames on the hosts' \
-                        network would need switches that know them; `network: existing` measures without a tunnel";
-            reader.fault(level.span.clone(), &level.path, message, "no tunnel", help);
+impl HostsSection {
+    /// Adjusts the factors to tunnels between hosts: the underlay's MTU is unknown until these are reached, and every
+    /// cell must have a tunnel, built by the kernel or, where the hosts may be changed, by eBPF.
+    fn tunnels(&self, reader: &mut Reader, factors: &mut Factors) {
+        for level in &mut factors.underlay_mtu.levels {
+            level.value = u32::from(u16::MAX);
         }
-    }
-    for level in &mut factors.datapath.levels {
-        let datapath = *level.value.get_or_insert(Datapath::Kernel);
-        if !level.written {
-            datapath.key().clone_into(&mut level.label);
+        for level in &factors.encapsulation.levels {
+            if !level.value.encapsulation.is_tunnel() {
+                let message = format!(
+                    "`network: tunnel` builds tunnels, and `encapsulation: {}` is none",
+                    level.label
+                );
+                let help = "write `vxlan`, `geneve`, `gre`, `gretap`, `ipip` or `wireguard`: guests' own frames on the \
+                            hosts' network would need switches that know them; `network: existing` measures without a \
+                            tunnel";
+                reader.fault(level.span.clone(), &level.path, message, "no tunnel", help);
+            }
         }
-        if datapath != Datapath::Kernel {
-            let message = format!(
-                "`datapath: {}` is for a lab: tunnels between hosts are the kernel's",
-                level.label
-            );
-            let help = if datapath == Datapath::Ebpf {
-                "write `kernel`, or leave the key out: eBPF would be attached to the hosts' own devices, which \
-                 `network: tunnel` does not change"
-            } else {
-                "write `kernel`, or leave the key out"
+        for level in &mut factors.datapath.levels {
+            let datapath = *level.value.get_or_insert(Datapath::Kernel);
+            if !level.written {
+                datapath.key().clone_into(&mut level.label);
+            }
+            let (message, help) = match datapath {
+                Datapath::Kernel => continue,
+                Datapath::Ebpf if self.allow_host_changes => continue,
+                Datapath::Ebpf => (
+                    "`datapath: ebpf` attaches a program to the device of each host that has its address, through \
+                     which everything passes that the device receives"
+                        .to_owned(),
+                    "write `allow_host_changes: on` into the plan to allow that, or `datapath: kernel`",
+                ),
+                _ => (
+                    format!(
+                        "`datapath: {}` is for a lab: between hosts the kernel or eBPF carries the tunnels",
+                        level.label
+                    ),
+                    "write `kernel` or `ebpf`: an Open vSwitch would take the hosts' device as a port, and the host \
+                     its network",
+                ),
             };
-            reader.fault(level.span.clone(), &level.path, message, "not here", help);
+            let label = if datapath == Datapath::Ebpf {
+                "not allowed"
+            } else {
+                "not here"
+            };
+            reader.fault(level.span.clone(), &level.path, message, label, help);
         }
     }
 }

@@ -1307,12 +1307,14 @@ fn what_is_ovns_alone_needs_it_and_its_router_a_tunnel() {
 }
 
 #[test]
-fn tunnels_between_hosts_are_the_kernels_and_leave_the_hosts_as_they_are() {
+fn tunnels_between_hosts_leave_the_hosts_as_they_are_and_ebpf_needs_leave_to_change_them() {
     insta::assert_snapshot!(errors(
-        "name: x\nnetwork: tunnel\nencapsulation: [none, vlan, vxlan]\ndatapath: [kernel, ebpf]\nunderlay: { mtu: 9000 }\n\
-         allow_host_changes: on\nvary: { mtu: [{ label: 1500 }, { label: 9000, mtu: 9000 }] }\n"
+        "name: x\nnetwork: tunnel\nencapsulation: [none, vlan, vxlan]\ndatapath: [kernel, ebpf, ovs-kernel]\n\
+         underlay: { mtu: 9000 }\nvary: { mtu: [{ label: 1500 }, { label: 9000, mtu: 9000 }] }\n"
     ));
     insta::assert_snapshot!(brief("name: x\nnetwork: tunnel\n"));
+    let allowed = "name: x\nnetwork: tunnel\nencapsulation: vxlan\ndatapath: [kernel, ebpf]\nallow_host_changes: on\n";
+    wirecost_plan::load("x.yaml", allowed).expect("a plan");
 }
 
 #[test]

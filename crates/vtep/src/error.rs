@@ -60,6 +60,15 @@ pub enum Error {
         /// The cause.
         source: Box<ProgramError>,
     },
+    /// The kernel has no hook whose programs end with the process.
+    #[error(
+        "the kernel has no tcx (Linux 6.6): a program that is attached to {device} in another way stays there if this \
+         process is killed"
+    )]
+    NoTcx {
+        /// Name of the device.
+        device: String,
+    },
     /// A map cannot be read or written.
     #[error("eBPF map `{map}`: {source}")]
     Map {

@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
 };
 use netlink_packet_route::neighbour::{
     NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
@@ -23,6 +23,8 @@ pub(crate) struct Device {
     pub(crate) index: u32,
     pub(crate) mtu: u32,
     pub(crate) mac: [u8; 6],
+    /// Whether its frames have an Ethernet header.
+    pub(crate) is_ethernet: bool,
 }
 
 /// The next hop towards a remote.
@@ -60,6 +62,10 @@ impl Links {
             index: link.header.index,
             mtu: 0,
             mac: [0; 6],
+            is_ethernet: matches!(
+                link.header.link_layer_type,
+                LinkLayerType::Ether | LinkLayerType::Loopback
+            ),
         };
         for attribute in &link.attributes {
             match attribute {

@@ -192,11 +192,16 @@ pub(crate) fn attach_to(
         classifier.attach_with_options(device, side, options)
     };
     let id = match hook {
-        Hook::Tcx => tcx(classifier),
+        Hook::Tcx => match tcx(classifier) {
+            Err(error) if lacks_tcx(&error) => {
+                let device = device.to_owned();
+                return Err(Error::NoTcx { device });
+            }
+            other => other,
+        },
         Hook::Clsact => clsact(classifier),
-        // A kernel without tcx does not know the attach type.
         Hook::Best => match tcx(classifier) {
-            Err(error) if code(&error) == Some(EINVAL) => clsact(classifier),
+            Err(error) if lacks_tcx(&error) => clsact(classifier),
             other => other,
         },
     };
@@ -234,6 +239,11 @@ fn source_io<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a io:
 
 fn code(error: &ProgramError) -> Option<i32> {
     source_io(error).and_then(io::Error::raw_os_error)
+}
+
+/// Whether the kernel does not know the attach type of tcx.
+fn lacks_tcx(error: &ProgramError) -> bool {
+    code(error) == Some(EINVAL)
 }
 
 fn cannot_load(error: EbpfError) -> Error {

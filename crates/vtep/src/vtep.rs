@@ -35,6 +35,8 @@ pub struct Vtep {
     segmenter: Option<Segmenter>,
     underlay: Device,
     remotes: BTreeMap<IpAddr, u32>,
+    /// Remotes whose next hop did not answer when it was last looked up.
+    silent: BTreeSet<IpAddr>,
     floods: BTreeMap<u32, BTreeSet<IpAddr>>,
     fdb: BTreeMap<(u32, [u8; 6]), FdbDestination>,
     maps: Maps,
@@ -67,6 +69,12 @@ impl Vtep {
         let home = Netns::current().map_err(underlay_error)?;
         let mut links = Links::open().map_err(underlay_error)?;
         let underlay = links.device(&config.underlay).map_err(underlay_error)?;
+        if !underlay.is_ethernet {
+            return Err(Error::Config(format!(
+                "{} carries no Ethernet frames, which the programs work on",
+                config.underlay
+            )));
+        }
         let computes = config.format.tunnel().is_some_and(|t| t.udp_checksum);
         let segmenter = computes
             .then(|| Segmenter::create(&mut links, underlay.index))
@@ -103,6 +111,7 @@ impl Vtep {
             segmenter: None,
             underlay,
             remotes: BTreeMap::new(),
+            silent: BTreeSet::new(),
             floods: BTreeMap::new(),
             fdb: BTreeMap::new(),
             maps,
@@ -227,6 +236,11 @@ impl Vtep {
             self.write_remote(address, local, index)?;
         }
         Ok(())
+    }
+
+    /// Whether the next hop towards a remote answered when it was last looked up.
+    pub fn has_neighbour(&self, remote: IpAddr) -> bool {
+        self.remotes.contains_key(&remote) && !self.silent.contains(&remote)
     }
 
     /// The counts since the endpoint was attached.

@@ -91,7 +91,8 @@ impl Agent {
     pub(super) fn build(&mut self, secret: Secret, ovn: Option<PathBuf>) -> Answer {
         let host = self.host.as_mut().ok_or(AgentError::NotReady(UNPREPARED))?;
         host.build()?;
-        self.carrier = datapath::attach(host, self.guards.owner(), ovn)?;
+        let existing = self.existing_underlay.as_mut();
+        self.carrier = datapath::attach(host, self.guards.owner(), ovn, existing)?;
         self.line = Line::of(host)?;
         let responder = prove::respond(guest_namespaces(host), secret)
             .context("starting the responder in the guests")?;

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use wirecost_control::experiment::{PORTS, guest_addresses};
 use wirecost_model::cell::{Experiment, Network};
+use wirecost_model::datapath::Datapath;
 use wirecost_model::plan::{Cores, Encapsulation, HostPair, Hosts, NamedPair, Plan};
 
 use super::document::Document;
@@ -56,8 +57,9 @@ pub(super) fn built_on_hosts(experiment: &Experiment) -> Vec<String> {
     let mut networks: Vec<&Network> = experiment.cells.iter().map(|cell| &cell.network).collect();
     networks.sort_unstable();
     networks.dedup();
-    let head = "Built on each, in a network namespace that is removed when the run ends; devices, addresses and \
-                routes of the hosts themselves stay as they are:";
+    let head = "Built on each, in a network namespace that is removed when the run ends; devices, addresses and routes \
+                of the hosts themselves stay as they are:";
+    let attached = attached_to_hosts(experiment);
     let lines = networks.into_iter().map(|network| {
         let [a, b] = guest_addresses(network).map(|addresses| {
             let first = addresses
@@ -69,10 +71,10 @@ pub(super) fn built_on_hosts(experiment: &Experiment) -> Vec<String> {
                 more => format!("{first} and {} more", more - 1),
             }
         });
-        let between = if network.encapsulation.is_routed() {
-            "routes to them"
-        } else {
-            "a bridge"
+        let between = match network.datapath {
+            Datapath::Ebpf => "eBPF",
+            _ if network.encapsulation.is_routed() => "routes to them",
+            _ => "a bridge",
         };
         format!(
             "  guests {a} (host a), {b} (host b); {between}; {}{}",
@@ -80,7 +82,21 @@ pub(super) fn built_on_hosts(experiment: &Experiment) -> Vec<String> {
             ways_out(network)
         )
     });
-    std::iter::once(head.to_owned()).chain(lines).collect()
+    std::iter::once(head.to_owned())
+        .chain(lines)
+        .chain(attached.map(str::to_owned))
+        .collect()
+}
+
+/// What a plan with tunnels changes on the hosts themselves; `None` where it changes nothing.
+pub(crate) fn attached_to_hosts(experiment: &Experiment) -> Option<&'static str> {
+    let mut cells = experiment.cells.iter();
+    let ebpf = cells.any(|cell| cell.network.datapath == Datapath::Ebpf);
+    (experiment.plan.hosts.is_tunnel() && ebpf).then_some(
+        "Except with eBPF: for such a cell, and until another tunnel is measured, a program is attached to the device of \
+         each host that has its address, and everything that the device receives passes it; the guests' ports \
+         (`wcPIDgNUMBER`) are in the host's own network namespace. Both end with the agent.",
+    )
 }
 
 /// What distinguishes a tunnel's packets on the hosts' network: VNI and UDP port, or IP protocol.

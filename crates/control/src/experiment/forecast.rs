@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use wirecost_model::cell::{Cell, Experiment, Network};
+use wirecost_model::datapath::Datapath;
 use wirecost_model::load::NamedLoad;
 use wirecost_model::plan::Repeat;
 use wirecost_stats::sequential::{StoppingCriterion, rounds_needed};
@@ -145,7 +146,11 @@ fn labs_built(experiment: &Experiment, seed: u64, rounds: u32) -> u32 {
         .collect();
     networks.sort_unstable();
     networks.dedup();
-    if networks.len() <= MAX_LABS {
+    // Between hosts programs of other tunnels do not stay attached (`Labs::get`).
+    let alone = |(_, network): &(usize, Network)| {
+        experiment.plan.hosts.is_tunnel() && network.datapath == Datapath::Ebpf
+    };
+    if networks.len() <= MAX_LABS && !networks.iter().any(alone) {
         return networks.len() as u32;
     }
     let mut built = 0;
@@ -156,6 +161,7 @@ fn labs_built(experiment: &Experiment, seed: u64, rounds: u32) -> u32 {
             if experiment.skips(cells[cell]).is_some() {
                 continue;
             }
+            up.retain(|known| *known == network || !alone(known));
             if let Some(at) = up.iter().position(|known| *known == network) {
                 up.remove(at);
             } else {

@@ -7,6 +7,7 @@ use tracing::debug;
 use wirecost_agent::link::LinkError;
 use wirecost_agent::protocol::{Reply, Request, Stage};
 use wirecost_model::cell::{Cell, Experiment, Network};
+use wirecost_model::datapath::Datapath;
 use wirecost_model::line::LineRelease;
 use wirecost_model::plan::{Cores, PairNames};
 use wirecost_model::record::{Environment, HostEnvironment};
@@ -178,6 +179,11 @@ impl Labs {
         let is_it = |lab: &Lab| {
             lab.network() == network && lab.hosts().map(|existing| &existing.pair.names) == pair
         };
+        // What an existing host receives would pass the programs of other tunnels, too.
+        if self.builds {
+            let passed = |lab: &mut Lab| lab.network().datapath == Datapath::Ebpf && !is_it(lab);
+            self.up.extract_if(.., passed).for_each(Lab::take_down);
+        }
         if let Some(at) = self.up.iter().position(is_it) {
             let lab = self.up.remove(at);
             self.up.push(lab);

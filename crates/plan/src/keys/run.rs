@@ -31,8 +31,9 @@ keys! {
          guests and tunnels on two hosts, which go over the hosts' own network (docs/hosts.md). Without it, `existing` where \
          `hosts` names hosts.";
     ALLOW_HOST_CHANGES "allow_host_changes" Word { words: ON_OFF, presence: Default("off"), example: "on" }
-        "Whether `vary` may change settings of existing hosts. Each change is listed before the run, and undone after each \
-         sample.";
+        "Whether `vary` may change settings of existing hosts, and `datapath: ebpf` attach a program to their devices. \
+         Each change is listed before the run. Settings are undone after each sample; the program ends with the \
+         agent, before another tunnel is measured.";
     MAX_RATE "max_rate" Rate { words: &["auto", "none"], range: from_to(1e6, 1e13), presence: Default("auto"), example: "5gbit" }
         "The most that all loads together send in each direction between existing hosts, in bit/s of messages: \
          streams and migrations are paced, storage and other requests are delayed where they would exceed it. `auto` \

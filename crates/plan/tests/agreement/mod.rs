@@ -96,9 +96,10 @@ fn is_beyond_schema(error: &PlanError, text: &str) -> bool {
         "is above `repeat.max_rounds`",
         // Whose hosts they are.
         "is for a network that is built, not for `network: existing`",
-        "which changes nothing on the hosts themselves",
+        "which changes no settings of the hosts themselves",
         "`network: tunnel` builds tunnels",
-        "tunnels between hosts are the kernel's",
+        "attaches a program to the device of each host",
+        "is for a lab: between hosts",
         "but sets no MTU of an existing network",
         "changes settings of existing hosts",
         "which existing hosts do not have",

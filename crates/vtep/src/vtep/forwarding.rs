@@ -170,6 +170,11 @@ impl Vtep {
             device: self.config.underlay.clone(),
             source,
         })?;
+        if hop.mac.is_some() {
+            self.silent.remove(&address);
+        } else {
+            self.silent.insert(address);
+        }
         if let Some(mac) = hop.mac {
             made.bytes[..6].copy_from_slice(&mac);
             made.bytes[6..12].copy_from_slice(&self.underlay.mac);
