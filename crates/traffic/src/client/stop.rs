@@ -155,6 +155,10 @@ impl Client {
     /// deadline.
     fn end_threads(&mut self, deadline: Option<Instant>) {
         let flows = &self.engine.shared.flows;
+        if deadline.is_none() {
+            // First, so that no task ends its flow in order: the peer would take an abandoned load for a finished one.
+            flows.abort();
+        }
         flows.set_stopping();
         if self.engine.ops.shut_to_stop && deadline.is_some() {
             // Wakes a blocked send(2), which returns what it had queued: the counters stay exact, and the FIN follows
@@ -168,7 +172,8 @@ impl Client {
                 let _: io::Result<()> = socket.shutdown(Shutdown::Write);
             }
         }
-        if deadline.is_none_or(|deadline| !flows.wait_until(Some(deadline), || flows.all_ended())) {
+        if deadline.is_some_and(|deadline| !flows.wait_until(Some(deadline), || flows.all_ended()))
+        {
             flows.abort();
         }
         for thread in self.threads.drain(..) {
