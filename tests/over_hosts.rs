@@ -260,7 +260,7 @@ fn by_ebpf_tunnels_are_beside_the_hosts_own_network_and_gone_with_the_run() {
     );
     assert_eq!(hosts.map(everything), before, "a dry run attaches nothing");
 
-    // Somebody has to be asked, and nobody is there.
+    // Without a terminal the run is refused.
     let asked =
         run(wirecost(["run", written.to_str().expect("a plain path")]).stdin(Stdio::null()));
     asked.expect_code(2);

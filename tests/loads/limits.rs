@@ -43,7 +43,7 @@ fn descriptors_of_all_guests_together_are_raised_where_that_is_allowed() {
         return;
     }
     let _lock = lock_shared();
-    let plan = "name: many\nguests: 8\nload: { tcp-rr: { streams_per_guest: 40 } }\n\
+    let plan = "name: many\nguests: 4\nload: { tcp-rr: { streams_per_guest: 80 } }\n\
                 repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }\n";
     let place = TestDir::new();
     // 320 flows do not fit into the soft limit, but into the hard one.

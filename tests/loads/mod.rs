@@ -9,7 +9,7 @@ mod path;
 mod storage;
 mod virtual_machines;
 
-use crate::common::{Ended, Record, TestDir, lab_can_be_built, lock_shared, run};
+use crate::common::{Ended, Record, TestDir, lab_can_be_built, lock_shared, measured_in, run};
 use wirecost_model::cell::Cell;
 use wirecost_model::end_window::End;
 use wirecost_model::latency::{highest_in, lowest_in};
@@ -61,9 +61,8 @@ impl Measured<'_> {
 
 /// Runs a plan whose samples are all valid, and reads the record.
 fn record_of(place: &TestDir, plan: &str) -> Record {
-    let plan = place.plan(plan);
-    run(&mut place.run_command(&plan, "out")).expect_code(0);
-    let record = Record::read(&place.path().join("out")).expect("a record");
+    let (ended, record) = measured_in(place, plan);
+    ended.expect_code(0);
     for sample in &record.samples {
         assert_eq!(sample.invalid, None, "cell {}", sample.cell);
     }
@@ -102,13 +101,8 @@ fn every_workload_runs_and_every_option_takes_effect() {
     }
     let _lock = lock_shared();
     let place = TestDir::new();
-    let plan = place.plan(EVERYTHING);
-    let out = place.path().join("out");
-
-    let ended = run(place.run_command(&plan, "out").arg("--json"));
-
+    let (ended, record) = measured_in(&place, EVERYTHING);
     ended.expect_code(0);
-    let record = Record::read(&out).expect("a record");
     for sample in &record.samples {
         assert_eq!(sample.invalid, None, "cell {}", sample.cell);
     }

@@ -12,7 +12,7 @@ guest_mtu: [1500, 8900]
 underlay: { mtu: 9000 }
 encapsulation: none
 offload: none
-load: { storage: { io_size: 64KiB, depth: 4, connections: 2, pattern: random-write, flush_every: 8, network_share: on } }
+load: { storage: { io_size: 4KiB, depth: 4, connections: 2, pattern: random-write, flush_every: 8, network_share: on } }
 repeat: { rounds: 3, seconds: 0.8, warmup: 0.1 }
 ";
 
