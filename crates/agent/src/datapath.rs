@@ -29,8 +29,6 @@ pub(crate) struct Programs {
     vtep: Vtep,
     /// Keeps the tunnel's UDP port of an existing host, which no socket of the tunnel has.
     _port: Option<UdpSocket>,
-    /// Whether they are on an existing host's device: its next hop may be silent, and change.
-    is_beside: bool,
     /// Whether the other host's guests and the route to it are configured.
     peer_is_set: bool,
 }
@@ -211,7 +209,6 @@ fn programs(host: &LabHost) -> Result<Programs> {
     Ok(Programs {
         vtep: attached.context("encapsulating by eBPF")?,
         _port: None,
-        is_beside: false,
         peer_is_set: false,
     })
 }
@@ -248,7 +245,6 @@ fn programs_beside(host: &LabHost, underlay: &mut ExistingUnderlay) -> Result<Pr
         Ok(Programs {
             _port: bound.transpose()?,
             vtep: attached(host, config).context(format!("encapsulating by eBPF on {name}"))?,
-            is_beside: true,
             peer_is_set: false,
         })
     };
@@ -270,37 +266,23 @@ fn attached(host: &LabHost, config: Config) -> Result<Vtep, Error> {
 }
 
 impl Programs {
-    /// Configures the other host's guests and the route to it, once; the route must be usable by now.
+    /// Configures the other host's guests and the route to it, which must be usable by now. The next hop of an existing
+    /// host may change or fall silent: it is looked up and checked each time.
     ///
     /// # Errors
     /// The message says what is missing, such as a route to the other host.
     fn set_peer(&mut self, spec: &HostSpec) -> Result<()> {
-        if self.peer_is_set && !self.is_beside {
-            return Ok(());
-        }
-        if self.peer_is_set {
-            self.vtep.refresh().context("refreshing eBPF's routes")?;
-            return self.require_neighbour(spec);
-        }
-        let mut set_peer = || -> Result<(), Error> {
-            let (vni, peer) = (vni(spec), spec.underlay_peer());
-            let tunnel = spec.network.encapsulation.is_tunnel();
-            if tunnel {
-                self.vtep.flood_to(vni, peer)?;
+        let is_existing = spec.existing_underlay.is_some();
+        match (self.peer_is_set, is_existing) {
+            (false, _) => {
+                set_destinations(&mut self.vtep, spec)
+                    .context("telling eBPF where the other host is")?;
+                self.peer_is_set = true;
             }
-            for mac in spec.guest_macs(spec.side.other()) {
-                let location = if tunnel {
-                    FdbDestination::Remote(peer)
-                } else {
-                    FdbDestination::Underlay
-                };
-                self.vtep.set_fdb_entry(vni, mac, location)?;
-            }
-            Ok(())
-        };
-        set_peer().context("telling eBPF where the other host is")?;
-        self.peer_is_set = true;
-        if self.is_beside {
+            (true, true) => self.vtep.refresh().context("refreshing eBPF's routes")?,
+            (true, false) => {}
+        }
+        if is_existing {
             self.require_neighbour(spec)?;
         }
         Ok(())
@@ -320,6 +302,20 @@ impl Programs {
         )
         .into())
     }
+}
+
+/// Tells the programs where the other host's guests are.
+fn set_destinations(vtep: &mut Vtep, spec: &HostSpec) -> Result<(), Error> {
+    let (vni, peer) = (vni(spec), spec.underlay_peer());
+    let mut location = FdbDestination::Underlay;
+    if spec.network.encapsulation.is_tunnel() {
+        vtep.flood_to(vni, peer)?;
+        location = FdbDestination::Remote(peer);
+    }
+    for mac in spec.guest_macs(spec.side.other()) {
+        vtep.set_fdb_entry(vni, mac, location.clone())?;
+    }
+    Ok(())
 }
 
 /// The VNI of all guests; 0 for an encapsulation without one.

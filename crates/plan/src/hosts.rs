@@ -167,7 +167,7 @@ impl HostsSection {
     /// reached, and guests have one MTU.
     pub(crate) fn apply(&self, reader: &mut Reader, factors: &mut Factors) {
         if self.hosts.is_tunnel() {
-            self.tunnels(reader, factors);
+            tunnels(reader, factors, self.allow_host_changes);
         }
         if !self.hosts.is_existing() {
             return;
@@ -293,55 +293,53 @@ impl HostsSection {
     }
 }
 
-impl HostsSection {
-    /// Adjusts the factors to tunnels between hosts: the underlay's MTU is unknown until these are reached, and every
-    /// cell must have a tunnel, built by the kernel or, where the hosts may be changed, by eBPF.
-    fn tunnels(&self, reader: &mut Reader, factors: &mut Factors) {
-        for level in &mut factors.underlay_mtu.levels {
-            level.value = u32::from(u16::MAX);
+/// Adjusts the factors to tunnels between hosts: the underlay's MTU is unknown until these are reached, and every
+/// cell must have a tunnel, built by the kernel or, where the hosts may be changed, by eBPF.
+fn tunnels(reader: &mut Reader, factors: &mut Factors, allow_host_changes: bool) {
+    for level in &mut factors.underlay_mtu.levels {
+        level.value = u32::from(u16::MAX);
+    }
+    for level in &factors.encapsulation.levels {
+        if !level.value.encapsulation.is_tunnel() {
+            let message = format!(
+                "`network: tunnel` builds tunnels, and `encapsulation: {}` is none",
+                level.label
+            );
+            let help = "write `vxlan`, `geneve`, `gre`, `gretap`, `ipip` or `wireguard`: guests' own frames on the \
+                        hosts' network would need switches that know them; `network: existing` measures without a \
+                        tunnel";
+            reader.fault(level.span.clone(), &level.path, message, "no tunnel", help);
         }
-        for level in &factors.encapsulation.levels {
-            if !level.value.encapsulation.is_tunnel() {
-                let message = format!(
-                    "`network: tunnel` builds tunnels, and `encapsulation: {}` is none",
+    }
+    for level in &mut factors.datapath.levels {
+        let datapath = *level.value.get_or_insert(Datapath::Kernel);
+        if !level.written {
+            datapath.key().clone_into(&mut level.label);
+        }
+        let (message, help) = match datapath {
+            Datapath::Kernel => continue,
+            Datapath::Ebpf if allow_host_changes => continue,
+            Datapath::Ebpf => (
+                "`datapath: ebpf` attaches a program to the device of each host that has its address, through \
+                 which everything passes that the device receives"
+                    .to_owned(),
+                "write `allow_host_changes: on` into the plan to allow that, or `datapath: kernel`",
+            ),
+            _ => (
+                format!(
+                    "`datapath: {}` is for a lab: between hosts the kernel or eBPF carries the tunnels",
                     level.label
-                );
-                let help = "write `vxlan`, `geneve`, `gre`, `gretap`, `ipip` or `wireguard`: guests' own frames on the \
-                            hosts' network would need switches that know them; `network: existing` measures without a \
-                            tunnel";
-                reader.fault(level.span.clone(), &level.path, message, "no tunnel", help);
-            }
-        }
-        for level in &mut factors.datapath.levels {
-            let datapath = *level.value.get_or_insert(Datapath::Kernel);
-            if !level.written {
-                datapath.key().clone_into(&mut level.label);
-            }
-            let (message, help) = match datapath {
-                Datapath::Kernel => continue,
-                Datapath::Ebpf if self.allow_host_changes => continue,
-                Datapath::Ebpf => (
-                    "`datapath: ebpf` attaches a program to the device of each host that has its address, through \
-                     which everything passes that the device receives"
-                        .to_owned(),
-                    "write `allow_host_changes: on` into the plan to allow that, or `datapath: kernel`",
                 ),
-                _ => (
-                    format!(
-                        "`datapath: {}` is for a lab: between hosts the kernel or eBPF carries the tunnels",
-                        level.label
-                    ),
-                    "write `kernel` or `ebpf`: an Open vSwitch would take the hosts' device as a port, and the host \
-                     its network",
-                ),
-            };
-            let label = if datapath == Datapath::Ebpf {
-                "not allowed"
-            } else {
-                "not here"
-            };
-            reader.fault(level.span.clone(), &level.path, message, label, help);
-        }
+                "write `kernel` or `ebpf`: an Open vSwitch would take the hosts' device as a port, and the host \
+                 its network",
+            ),
+        };
+        let label = if datapath == Datapath::Ebpf {
+            "not allowed"
+        } else {
+            "not here"
+        };
+        reader.fault(level.span.clone(), &level.path, message, label, help);
     }
 }
 
