@@ -17,7 +17,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use wirecost_model::cell::Cell;
 use wirecost_model::record::{RunEnd, RunHead, file};
-use wirecost_model::sample::{Invalid, Mark, Sample};
+use wirecost_model::sample::Sample;
 pub(crate) use wirecost_skips::{lacks, skip};
 
 /// Longest wait for anything: far beyond what a machine needs whose cores ten others use.
@@ -436,21 +436,6 @@ impl Record {
             end,
         })
     }
-
-    /// Whether a sample is invalid for what a starved program may cause, in a run whose cores other programs took.
-    fn is_starved(&self) -> bool {
-        let is_of_others = |mark: &Mark| matches!(mark, Mark::ForeignLoad { .. });
-        let may_be_late = |invalid: &Invalid| match invalid {
-            Invalid::Proof(_) | Invalid::Load(_) | Invalid::Agent(_) => true,
-            Invalid::Build(_) | Invalid::Setting(_) => false,
-        };
-        let mut samples = self.samples.iter();
-        samples.any(|sample| sample.invalid.as_ref().is_some_and(may_be_late))
-            && self
-                .samples
-                .iter()
-                .any(|sample| sample.marks.iter().any(is_of_others))
-    }
 }
 
 /// Lines of a record's samples so far.
@@ -497,26 +482,13 @@ pub(crate) fn measured(plan: &str) -> (Ended, Record, TestDir) {
     (ended, record, place)
 }
 
-/// Runs a plan with `--json`, with its record in `out`. Where other programs took the cores, and a sample may be invalid
-/// because of that, the plan is run again: at most three times.
+/// Runs a plan with `--json`, with its record in `out`.
 pub(crate) fn measured_in(place: &TestDir, plan: &str) -> (Ended, Record) {
     let file = place.plan(plan);
-    let out = place.path().join("out");
-    let attempt = || {
-        let ended = run(place.run_command(&file, "out").arg("--json"));
-        let record = Record::read(&out);
-        let record = record.unwrap_or_else(|| panic!("no record: {ended:#?}"));
-        (ended, record)
-    };
-    for _ in 0..2 {
-        let (ended, record) = attempt();
-        if !record.is_starved() {
-            return (ended, record);
-        }
-        println!("run again, as other programs took the cores: {ended:#?}");
-        fs::remove_dir_all(&out).expect("a record that can be removed");
-    }
-    attempt()
+    let ended = run(place.run_command(&file, "out").arg("--json"));
+    let record = Record::read(&place.path().join("out"));
+    let record = record.unwrap_or_else(|| panic!("no record: {ended:#?}"));
+    (ended, record)
 }
 
 /// The cell that a sample is of.

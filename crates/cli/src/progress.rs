@@ -130,6 +130,11 @@ impl<'a> Display<'a> {
                 (self.round, self.cell) = (round, cell);
                 self.draw();
             }
+            Progress::Again { reason } => {
+                if self.verbosity.verbose > 0 {
+                    self.print(&format!("measured again: {reason}"));
+                }
+            }
             Progress::Taken {
                 done,
                 speed,

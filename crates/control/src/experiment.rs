@@ -3,6 +3,7 @@
 //! Not here: verdicts (`stats`), output for people (`report`).
 
 mod adaptive;
+mod attempts;
 mod core_distance;
 mod datapath;
 mod directory;

@@ -37,6 +37,10 @@ pub struct Sample {
     pub took_s: f64,
     /// Why the sample enters no verdict; `None` for a valid sample.
     pub invalid: Option<Invalid>,
+    /// Earlier attempts at this sample, in order: each was invalid, and the sample was measured again at once. Absent
+    /// where there were none, and in records of earlier programs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_attempts: Vec<FailedAttempt>,
     /// What may have disturbed the sample; a marked sample still enters verdicts.
     #[serde(default)]
     pub marks: Vec<Mark>,
@@ -107,6 +111,7 @@ impl Sample {
             started_s,
             took_s: 0.0,
             invalid: None,
+            failed_attempts: Vec::new(),
             marks: Vec::new(),
             proofs: Vec::new(),
             devices: Vec::new(),
@@ -130,6 +135,18 @@ impl Sample {
     pub fn flows(&self) -> impl Iterator<Item = &Flow> {
         self.loads.iter().flat_map(|load| &load.flows)
     }
+}
+
+/// An attempt at a sample that was not valid.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FailedAttempt {
+    /// Why it was not valid.
+    pub invalid: Invalid,
+    /// What may have disturbed it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<Mark>,
+    /// Duration of the attempt, seconds.
+    pub took_s: f64,
 }
 
 /// Why a sample is not valid.

@@ -11,7 +11,7 @@ use wirecost_model::end_window::Schedule;
 use wirecost_model::load::Rate;
 use wirecost_model::plan::Cores;
 use wirecost_model::record::{Outcome, Run};
-use wirecost_model::sample::{Invalid, Mark};
+use wirecost_model::sample::{FailedAttempt, Invalid, Mark};
 use wirecost_report::{Detail, Document, Terminal, document, terminal};
 
 fn doc(run: &Run) -> Document {
@@ -193,6 +193,27 @@ fn a_disturbed_and_interrupted_run_at_70_columns() {
     end.outcome = Outcome::Interrupted;
     end.reason = Some("SIGINT".into());
     insta::assert_snapshot!(print(&run, 70));
+}
+
+#[test]
+fn samples_that_were_measured_again_are_named_once_they_are_valid() {
+    let mut run = run(4, Cores::Split);
+    let failed = |reason: &str| FailedAttempt {
+        invalid: Invalid::Load(reason.into()),
+        marks: Vec::new(),
+        took_s: 1.0,
+    };
+    let empty = || failed("nothing arrived within the window");
+    run.samples[3].failed_attempts = vec![empty(), failed("the server ended")];
+    run.samples[11].failed_attempts = vec![empty()];
+    // Its reason to be invalid is named already.
+    run.samples[12].failed_attempts = vec![empty()];
+    run.samples[12].invalid = Some(empty().invalid);
+    let text = print(&run, 120);
+    let (_, caveats) = text.split_once("Caveats").expect("caveats");
+    insta::assert_snapshot!(caveats.split("\n\n").next().unwrap_or_default());
+    let again = serde_json::to_value(doc(&run)).expect("JSON")["measured_again"].take();
+    assert_eq!(again.as_array().map(Vec::len), Some(3), "{again}");
 }
 
 #[test]

@@ -39,6 +39,11 @@ pub enum Progress {
         /// Index of the cell.
         cell: u32,
     },
+    /// The sample is measured again, as its last attempt was not valid.
+    Again {
+        /// Why that attempt was not valid.
+        reason: String,
+    },
     /// A sample was taken and written to the record.
     Taken {
         /// Number of samples taken so far.

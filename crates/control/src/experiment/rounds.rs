@@ -15,6 +15,7 @@ use wirecost_model::sample::Sample;
 use wirecost_model::vary::Setting;
 
 use super::adaptive::AdaptiveMonitor;
+use super::attempts::Attempts;
 use super::datapath;
 use super::directory::{Directory, refuse_existing};
 use super::error::RunError;
@@ -129,6 +130,7 @@ pub fn run(
         measured_s: 0.0,
         written: 0,
         monitor: AdaptiveMonitor::of(experiment, cost),
+        attempts: Attempts::default(),
         until: None,
     };
     let stopped = rounds.all(seed, expected.rounds, progress);
@@ -257,6 +259,7 @@ struct Rounds<'a> {
     written: u32,
     /// Interim analyses of an adaptive run; `None` where the number of rounds is fixed.
     monitor: Option<AdaptiveMonitor<'a>>,
+    attempts: Attempts,
     /// Why an adaptive run ended by its own rule; `None`: it did not.
     until: Option<AdaptiveEnd>,
 }
@@ -344,15 +347,19 @@ impl Rounds<'_> {
             return Ok(interrupted());
         }
         let started = Instant::now();
-        let secret = random_bytes()?;
-        let taken = self.labs.take(
-            self.experiment,
-            cell,
-            self.interrupt,
-            secret,
-            sample,
-            progress,
-        );
+        let secret: [u8; 16] = random_bytes()?;
+        let taken = self.attempts.take(cell, sample, |sample, attempt| {
+            let mut secret = secret;
+            secret[1] ^= attempt as u8;
+            if let Some(failed) = sample.failed_attempts.last() {
+                progress(Progress::Again {
+                    reason: failed.invalid.reason().to_owned(),
+                });
+            }
+            let (experiment, interrupt) = (self.experiment, self.interrupt);
+            self.labs
+                .take(experiment, cell, interrupt, secret, sample, progress)
+        });
         if let Err(LinkError::Interrupted) = taken {
             return Ok(interrupted());
         }

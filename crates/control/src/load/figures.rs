@@ -117,10 +117,6 @@ fn sample(asked: &ManualLoad, number: u32, round: &Round, cores: Cores) -> Sampl
         _ => Vec::new(),
     };
     Sample {
-        round: number,
-        position: 0,
-        cell: 0,
-        started_s: round.started_s,
         took_s: round.took_s,
         invalid: match round.outcome {
             Outcome::Complete if loads.is_empty() => Some(Invalid::Load(
@@ -131,16 +127,10 @@ fn sample(asked: &ManualLoad, number: u32, round: &Round, cores: Cores) -> Sampl
             Outcome::Failed => Some(Invalid::Load(round.reason.clone().unwrap_or_default())),
         },
         marks,
-        proofs: Vec::new(),
-        devices: Vec::new(),
-        open_vswitch: None,
-        not_steered: false,
-        cores_apart: Vec::new(),
         loads,
         sender,
         receiver,
-        saturated: None,
-        at_target: None,
+        ..Sample::begun(number, 0, 0, round.started_s)
     }
 }
 

@@ -5,15 +5,18 @@ use super::{effects, notes, validity};
 use crate::result::document::Document;
 use crate::result::trust::marked;
 
-/// Lines of invalid samples in the short form; the rest is only counted.
+/// Lines of invalid samples, and of failed attempts, in the short form; the rest is only counted.
 const INVALID_LINES: usize = 4;
 
 /// Invalid, missing and marked samples, findings, warnings; the short form leaves out marks and findings. `None` where
 /// there are no caveats.
 pub(crate) fn section(doc: &Document, full: bool) -> Option<Section> {
     let mut items = Vec::new();
-    if let Some(lead) = notes::invalid(doc) {
-        let mut lines = notes::invalid_first(doc);
+    let invalid = notes::invalid(doc)
+        .map(|lead| (lead, notes::first_lines(doc, notes::invalid_of_built(doc))));
+    let again = notes::measured_again(doc)
+        .map(|lead| (lead, notes::first_lines(doc, doc.measured_again.iter())));
+    for (lead, mut lines) in invalid.into_iter().chain(again) {
         let more = lines.len().saturating_sub(INVALID_LINES);
         if !full && more > 0 {
             lines.truncate(INVALID_LINES);

@@ -1,7 +1,7 @@
 //! Notes around the verdicts, in sentences: machine, invalid samples, loads behind their schedule, how to
 //! read a verdict. They are the same in every format.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use wirecost_model::datapath::Datapath;
@@ -204,8 +204,20 @@ pub(crate) fn invalid(doc: &Document) -> Option<String> {
     })
 }
 
+/// `3 samples measured again, after attempts that were not valid:`; `None` where there were none.
+pub(crate) fn measured_again(doc: &Document) -> Option<String> {
+    let again = doc.measured_again.iter();
+    let samples: BTreeSet<(u32, u32)> = again.map(|one| (one.round, one.cell)).collect();
+    (!samples.is_empty()).then(|| {
+        format!(
+            "{} measured again, after attempts that were not valid:",
+            words::count(samples.len(), "sample")
+        )
+    })
+}
+
 /// The invalid samples, without those of skipped cells, which are reported with their cells.
-fn invalid_of_built(doc: &Document) -> impl Iterator<Item = &InvalidSample> {
+pub(crate) fn invalid_of_built(doc: &Document) -> impl Iterator<Item = &InvalidSample> {
     let skipped = |number| {
         let mut cells = doc.cells.iter();
         cells.any(|cell| cell.cell == number && cell.skipped.is_some())
@@ -220,9 +232,12 @@ const ROUNDS: usize = 40;
 /// Most lines of invalid samples.
 const LINES: usize = 100;
 
-/// The first lines on invalid samples, and how many more there are.
-pub(crate) fn invalid_first(doc: &Document) -> Vec<String> {
-    let mut lines = invalid_alike(doc);
+/// The first lines on invalid samples or attempts, and how many more there are.
+pub(crate) fn first_lines<'a>(
+    doc: &Document,
+    invalid: impl Iterator<Item = &'a InvalidSample>,
+) -> Vec<String> {
+    let mut lines = alike(doc, invalid);
     let more = lines.len().saturating_sub(LINES);
     if more > 0 {
         lines.truncate(LINES);
@@ -233,10 +248,10 @@ pub(crate) fn invalid_first(doc: &Document) -> Vec<String> {
     lines
 }
 
-/// The invalid samples: cell, rounds and reason, one line for each cell and reason.
-pub(crate) fn invalid_alike(doc: &Document) -> Vec<String> {
+/// Cell, rounds and reason, one line for each cell and reason.
+fn alike<'a>(doc: &Document, invalid: impl Iterator<Item = &'a InvalidSample>) -> Vec<String> {
     let mut alike: BTreeMap<(u32, &str), Vec<u32>> = BTreeMap::new();
-    for sample in invalid_of_built(doc) {
+    for sample in invalid {
         alike
             .entry((sample.cell, &sample.reason))
             .or_default()

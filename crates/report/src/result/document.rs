@@ -81,6 +81,9 @@ pub struct Document {
     pub samples_planned: Option<u32>,
     /// The samples that enter no verdict, in the order in which they were taken.
     pub invalid: Vec<InvalidSample>,
+    /// Attempts that failed before a valid sample of the same round and cell.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub measured_again: Vec<InvalidSample>,
     /// How many samples were marked, by kind of mark. Marked samples count.
     pub marks: Vec<MarkCount>,
     /// The factors that were varied; the first level of each is the reference.

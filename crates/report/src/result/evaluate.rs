@@ -74,6 +74,7 @@ pub(crate) fn result(
         repeat: plan.repeat.clone(),
         samples: gathered.samples,
         invalid: gathered.invalid.clone(),
+        measured_again: gathered.measured_again.clone(),
         marks: marks(&gathered),
         factors: experiment.varied().cloned().collect(),
         vary: plan.vary.clone(),

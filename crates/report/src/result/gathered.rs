@@ -33,6 +33,8 @@ pub(crate) struct Gathered {
     pub(crate) cells: BTreeMap<u32, CellSums>,
     pub(crate) samples: u32,
     pub(crate) invalid: Vec<InvalidSample>,
+    /// Failed attempts at samples that are valid.
+    pub(crate) measured_again: Vec<InvalidSample>,
     /// Samples that carry a mark, for each of [`Mark::KINDS`].
     pub(crate) marked: [u32; Mark::KINDS.len()],
     /// Samples that something outside of the plan disturbed.
@@ -250,6 +252,7 @@ impl Gathered {
                 .collect(),
             samples: 0,
             invalid: Vec::new(),
+            measured_again: Vec::new(),
             marked: [0; Mark::KINDS.len()],
             disturbed: 0,
             rounds: BTreeMap::new(),
@@ -285,12 +288,16 @@ impl Gathered {
         self.samples += 1;
         *self.rounds.entry(sample.round).or_default() += 1;
         self.elapsed_s = sample.started_s + sample.took_s;
-        if let Some(invalid) = &sample.invalid {
-            self.invalid.push(InvalidSample {
-                round: sample.round,
-                cell: sample.cell,
-                reason: invalid.reason().into(),
-            });
+        let named = |invalid: &Invalid| InvalidSample {
+            round: sample.round,
+            cell: sample.cell,
+            reason: invalid.reason().into(),
+        };
+        match &sample.invalid {
+            Some(invalid) => self.invalid.push(named(invalid)),
+            None => self
+                .measured_again
+                .extend((sample.failed_attempts.iter()).map(|failed| named(&failed.invalid))),
         }
         for (kind, count) in Mark::KINDS.iter().zip(&mut self.marked) {
             let mut marks = sample.marks.iter();

@@ -72,6 +72,8 @@ pub(super) fn remarks(sample: &Sample) -> String {
     if let Some(invalid) = &sample.invalid {
         remarks.push(format!("not valid: {}", invalid.reason()));
     }
+    let attempts = sample.failed_attempts.iter();
+    remarks.extend(attempts.map(|one| format!("an attempt not valid: {}", one.invalid.reason())));
     remarks.extend(sample.marks.iter().map(mark));
     remarks.join("; ")
 }
