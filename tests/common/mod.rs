@@ -18,6 +18,7 @@ use nix::unistd::Pid;
 use wirecost_model::cell::Cell;
 use wirecost_model::record::{RunEnd, RunHead, file};
 use wirecost_model::sample::Sample;
+use wirecost_skips::measured_again;
 pub(crate) use wirecost_skips::{lacks, skip};
 
 /// Longest wait for anything: far beyond what a machine needs whose cores ten others use.
@@ -428,7 +429,10 @@ impl Record {
         let text = json(file::SAMPLES).unwrap_or_default();
         let (lines, rest) = text.split_at(text.rfind('\n').map_or(0, |newline| newline + 1));
         let sample = |line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
-        let samples = lines.lines().map(sample).collect();
+        let samples: Vec<Sample> = lines.lines().map(sample).collect();
+        for failed in samples.iter().flat_map(|one| &one.failed_attempts) {
+            measured_again(failed.invalid.reason());
+        }
         Some(Self {
             head,
             samples,

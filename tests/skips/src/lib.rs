@@ -27,8 +27,18 @@ pub fn skip(why: impl Display) -> bool {
 /// can require that. Always `false`.
 pub fn lacks(what: impl Display) -> bool {
     println!("skipped: {what}");
+    note(&what.to_string());
+    false
+}
+
+/// Says that a run measured a sample again, which counts as a valid one: on an idle machine there are none.
+pub fn measured_again(reason: &str) {
+    println!("measured again: {reason}");
+    note(&format!("measured again: {reason}"));
+}
+
+fn note(what: &str) {
     if let Some(path) = env::var_os(FILE) {
-        let what = what.to_string();
         let what = what.lines().next().unwrap_or_default();
         let thread = std::thread::current();
         let line = format!("{what}\t{}\n", thread.name().unwrap_or("a thread"));
@@ -37,5 +47,4 @@ pub fn lacks(what: impl Display) -> bool {
         let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
         written.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
-    false
 }
