@@ -142,7 +142,7 @@ fn containers_are_checked_loaded_and_measured_with_nothing_installed_in_them() {
     assert!(paths.iter().all(|path| path["mtu"] == 1500), "{document}");
     containers.nothing_is_left();
 
-    let words = ["load", &a, &b, "--time", "0.5s", "--json"];
+    let words = ["load", &a, &b, "--bytes", "1MiB", "--json"];
     let ended = run(&mut wirecost(words));
     ended.expect_code(0);
     let document = ended.document();

@@ -12,8 +12,10 @@ use crate::pair::{Pair, ip};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-/// Short, and long enough for two intervals.
-const SHORT: [&str; 6] = ["--time", "0.5s", "--warmup", "0.1s", "--interval", "0.2s"];
+/// Long enough for two intervals, and for every thread to get a core of a busy machine.
+const SHORT: [&str; 6] = ["--time", "3s", "--warmup", "0.1s", "--interval", "0.2s"];
+/// Requests, I/O or datagrams that end a load which needs no window: however slow the machine is, they are done.
+const FEW: [&str; 2] = ["--transactions", "200"];
 
 fn load<'a>(from: &'a str, to: &'a str, more: &[&'a str]) -> Command {
     let arguments = ["load", from, to].into_iter().chain(more.iter().copied());
@@ -144,7 +146,7 @@ fn an_nbd_server_is_read_and_only_written_to_where_that_is_said() {
     wait_for("nbdkit listens", listens);
     let uri = ["--target", "nbd://10.77.0.2/"];
     let mut reads = load(&a, &b, &["storage", "--json"]);
-    let ended = run(reads.args(uri).args(SHORT));
+    let ended = run(reads.args(uri).args(FEW));
     ended.expect_code(0);
     let document = ended.document();
     let loaded = &document["loads"][0];
@@ -160,12 +162,12 @@ fn an_nbd_server_is_read_and_only_written_to_where_that_is_said() {
         "--streams",
         "2",
     ];
-    let ended = run(load(&a, &b, &write).args(uri).args(SHORT));
+    let ended = run(load(&a, &b, &write).args(uri).args(FEW));
     ended.expect_code(2);
     assert!(ended.stderr.contains("add `destructive`"), "{ended:#?}");
     let ended = run(load(&a, &b, &write)
         .args(uri)
-        .args(SHORT)
+        .args(FEW)
         .arg("--destructive"));
     ended.expect_code(0);
     let document = ended.document();
@@ -205,7 +207,7 @@ fn an_nbd_server_at_a_unix_socket_is_loaded_and_missed_when_it_goes() {
     let listens = || std::os::unix::net::UnixStream::connect(&socket).ok();
     wait_for("nbdkit listens", listens);
     let mut reads = load(&a, &b, &["storage", "--json", "--target", &target]);
-    let ended = run(reads.args(SHORT));
+    let ended = run(reads.args(FEW));
     ended.expect_code(0);
     let document = ended.document();
     let loaded = &document["loads"][0];
@@ -316,10 +318,19 @@ fn loads_run_beside_each_other_and_both_ways() {
     for at in [0, 1] {
         assert!(number(&document["loads"][at]["stream"]["gbps"]) > 0.0);
     }
-    let per_s = number(&document["loads"][2]["requests"]["per_s"]);
+    let asking = &document["loads"][2]["result"];
+    let [due, before, after] =
+        ["due", "backlog_before", "backlog_after"].map(|key| number(&asking["schedule"][key]));
+    let per_s = due / number(&asking["client_seconds"]);
     assert!(
-        (100.0..300.0).contains(&per_s),
-        "200 a second were asked for: {per_s}"
+        (196.0..204.0).contains(&per_s),
+        "200 a second were asked for: {asking:#}"
+    );
+    // What a busy machine did not answer in time is still due.
+    let answered = number(&asking["requests"]["transactions"]);
+    assert!(
+        answered > 0.0 && (answered + after - before - due).abs() < due / 10.0,
+        "{asking:#}"
     );
     // What the time was for cannot be told.
     assert_eq!(document["cpu"]["percent_per_gbps"], Value::Null);
@@ -400,7 +411,7 @@ fn hosts_behind_ssh_and_behind_a_command_are_loaded_like_any_other() {
         format!("exec:ip netns exec {}=fd77::2", pair.b),
     );
     let mut command = load(&ssh, &exec, &["tcp-rr", "--json"]);
-    let mut running = Running::start(command.args(SHORT).env("PATH", &path));
+    let mut running = Running::start(command.args(FEW).env("PATH", &path));
     let ended = running.wait();
     ended.expect_code(0);
     let document = ended.document();
@@ -556,24 +567,27 @@ fn a_controller_that_was_stopped_for_a_while_counts_both_ends_to_the_same_time_a
     }
     let _lock = lock_shared();
     let pair = Pair::new("pause");
-    let arguments = ["udp-stream", "--rate", "100mbit", "--json", "--time", "2s"];
+    let arguments = ["udp-stream", "--rate", "100mbit", "--json", "--time", "4s"];
     let mut command = load(&netns(&pair.a), &netns(&pair.b), &arguments);
     let mut running = Running::start(command.args(["--warmup", "0s", "--interval", "0.2s"]));
     until_told(&mut running, 2);
     // As Ctrl-Z and `fg` do, for longer than the rest of the window.
     assert!(running.signal(Signal::SIGSTOP));
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    std::thread::sleep(std::time::Duration::from_secs(5));
     assert!(running.signal(Signal::SIGCONT));
     let ended = running.wait();
     ended.expect_code(0);
     let document = ended.document();
     let result = &document["loads"][0]["result"];
     let [client, server] = ["client_seconds", "seconds"].map(|key| number(&result[key]));
-    assert!(client > 3.0 && (client - server).abs() < 0.3, "{result:#}");
+    assert!(
+        client > 5.0 && (client - server).abs() < client / 10.0,
+        "{result:#}"
+    );
     let [sent, received] = ["sent", "received"].map(|key| number(&result["datagrams"][key]));
     assert!((sent - received).abs() < sent / 10.0, "{result:#}");
     let notes = document["notes"].to_string();
-    assert!(notes.contains("s long, and not 2 s"), "{notes}");
+    assert!(notes.contains("s long, and not 4 s"), "{notes}");
     nothing_is_left(&running);
 }
 
@@ -703,15 +717,15 @@ fn link_local_addresses_carry_loads_on_the_device_that_was_given() {
     }
     let a = format!("{}=fe80::77:1%eth0", netns(&pair.a));
     let b = format!("{}=fe80::77:2%eth0", netns(&pair.b));
-    for (workload, figures) in [
-        ("tcp-stream", "/stream/gbps"),
-        ("tcp-crr", "/requests/per_s"),
-        ("udp-stream", "/datagrams/received_per_s"),
-        ("udp-rr", "/requests/per_s"),
+    for (workload, limit, figures) in [
+        ("tcp-stream", ["--bytes", "1MiB"], "/stream/gbps"),
+        ("tcp-crr", FEW, "/requests/per_s"),
+        ("udp-stream", FEW, "/datagrams/received_per_s"),
+        ("udp-rr", FEW, "/requests/per_s"),
     ] {
         for way in ["forward", "reverse"] {
             let mut command = load(&a, &b, &[workload, "--direction", way, "--json"]);
-            let ended = run(command.args(SHORT));
+            let ended = run(command.args(limit));
             ended.expect_code(0);
             let document = ended.document();
             assert_eq!(document["hosts"][0]["address"], "fe80::77:1", "{workload}");
@@ -752,9 +766,9 @@ fn a_load_into_a_black_hole_ends_once_its_full_segments_are_lost() {
     run(Command::new("ip").args(["netns", "exec", &pair.b, "nft", drop])).expect_code(0);
     let (a, b) = (netns(&pair.a), netns(&pair.b));
     let began = std::time::Instant::now();
-    let ended = run(load(&a, &b, &["tcp-stream", "--streams", "2"]).args(["--time", "60s"]));
+    let ended = run(load(&a, &b, &["tcp-stream", "--streams", "2"]).args(["--time", "10min"]));
     ended.expect_code(3);
-    assert!(began.elapsed().as_secs() < 60, "it went on to its end");
+    assert!(began.elapsed().as_secs() < 600, "it went on to its end");
     for part in [
         "flow 0: the connection opened",
         "are lost",
@@ -777,36 +791,32 @@ fn datagrams_that_nothing_follows_are_lost_all_the_same() {
     }
     let _lock = lock_shared();
     let pair = Pair::new("silent");
+    // Some pass, and everything after them is dropped.
+    let rule = "add table inet t; add chain inet t c { type filter hook prerouting priority -300; }; \
+                add rule inet t c udp length 128 limit rate over 1/day burst 300 packets drop";
+    run(Command::new("ip").args(["netns", "exec", &pair.b, "nft", rule])).expect_code(0);
     let arguments = [
         "udp-stream",
         "--rate",
         "1mbit",
         "--message",
         "120",
-        "--time",
-        "1.5s",
-        "--warmup",
-        "0.1s",
-        "--interval",
-        "0.2s",
+        "--transactions",
+        "1500",
         "--json",
     ];
     let mut running = Running::start(&mut load(&netns(&pair.a), &netns(&pair.b), &arguments));
-    until_told(&mut running, 2);
-    let rule = "add table inet t; add chain inet t c { type filter hook prerouting priority -300; }; \
-                add rule inet t c udp length 128 drop";
-    run(Command::new("ip").args(["netns", "exec", &pair.b, "nft", rule])).expect_code(0);
     let ended = running.wait();
     ended.expect_code(0);
     let document = ended.document();
     let counted = &document["loads"][0]["result"]["datagrams"];
     let [sent, received, lost] =
-        ["sent", "received", "lost"].map(|figure| number(&counted[figure]));
-    assert!(lost > 200.0, "{counted}");
-    // On their way at either edge of the window: 100 ms of 1,042 a second on a busy machine.
-    assert!((sent - received - lost).abs() <= 100.0, "{counted}");
+        ["sent", "received", "lost"].map(|figure| counted[figure].as_u64().expect("a count"));
+    // Some kernels add the rate to the burst.
+    assert!((1..=301).contains(&received), "{counted}");
+    assert_eq!((sent, lost), (1500, sent - received), "{counted}");
     let share = number(&document["loads"][0]["datagrams"]["lost_share"]);
-    assert!((share - lost / sent).abs() < 1e-9, "{share}");
+    assert!((share - lost as f64 / 1500.0).abs() < 1e-9, "{share}");
     nothing_is_left(&running);
 }
 
@@ -841,7 +851,8 @@ fn threads_for_each_of_five_hundred_connections_are_counted() {
     let _lock = lock_shared();
     let pair = Pair::new("threads");
     let many = ["tcp-rr", "--streams", "512", "--threads", "512", "--json"];
-    let ended = run(load(&netns(&pair.a), &netns(&pair.b), &many).args(SHORT));
+    let limit = ["--transactions", "5000"];
+    let ended = run(load(&netns(&pair.a), &netns(&pair.b), &many).args(limit));
     ended.expect_code(0);
     let document = ended.document();
     assert_eq!(document["outcome"], "complete");
@@ -852,7 +863,7 @@ fn threads_for_each_of_five_hundred_connections_are_counted() {
 
 #[test]
 fn a_rate_that_no_connection_keeps_is_told_with_what_was_sent_and_how_late() {
-    let arguments = ["tcp-rr", "--rate", "1000000/s", "--time", "0.3s"];
+    let arguments = ["tcp-rr", "--rate", "1000000/s", "--time", "2s"];
     let command = || {
         let mut command = load("local", "local=127.0.0.1", &arguments);
         command.args(["--warmup", "0.1s"]);
@@ -917,7 +928,7 @@ fn the_document_has_a_stable_shape() {
     let pair = Pair::new("shape");
     let (a, b) = (netns(&pair.a), netns(&pair.b));
     for workload in ["tcp-stream", "udp-rr", "udp-stream"] {
-        // Held back by its rate, so that nothing that only a limit brings is in it; of 100 requests
+        // Held back by its rate, so that nothing that only a limit brings is in it; of 600 requests
         // a busy machine answers the 20 that a median wants, and none answers 1,000 for a p99.
         let rate = if workload == "udp-rr" {
             "200/s"
@@ -1100,7 +1111,7 @@ fn what_the_hosts_do_not_allow_is_told_with_the_host() {
         "via",
         "10.78.0.1",
     ]);
-    let ended = run(source.args(SHORT));
+    let ended = run(source.args(["--bytes", "1MiB"]));
     ended.expect_code(0);
     assert_eq!(ended.document()["hosts"][0]["address"], "10.99.0.1");
 }
@@ -1108,7 +1119,7 @@ fn what_the_hosts_do_not_allow_is_told_with_the_host() {
 #[test]
 fn this_machine_with_itself_is_loaded_over_its_loopback_without_root() {
     let _lock = lock_shared();
-    let ended = run(load("local", "local", &["tcp-rr", "--json", "--quiet"]).args(SHORT));
+    let ended = run(load("local", "local", &["tcp-rr", "--json", "--quiet"]).args(FEW));
     ended.expect_code(0);
     assert_eq!(ended.stderr, "");
     assert_eq!(ended.document()["hosts"][1]["address"], "127.0.0.1");
