@@ -346,8 +346,11 @@ fn datagrams_are_lost_in_the_window_in_which_they_were_sent() {
     assert!(path.rules(true, &silence));
     // And nothing that comes will tell of these.
     more(500);
+    let before_end = sent();
     client.set_counted(false);
-    let sent = client.stop(LONG).unwrap().flows[0].counted;
+    let ended = client.stop(LONG).unwrap();
+    let after_end = ended.bytes / u64::from(LENGTH - 8) - before_end;
+    let sent = ended.flows[0].counted;
     let came = server.finish(LONG).unwrap().flows[0].counted;
     let dropped = path.dropped();
     let overflowed = path.overflowed() - overflowed;
@@ -358,7 +361,10 @@ fn datagrams_are_lost_in_the_window_in_which_they_were_sent() {
         sent - came <= dropped + overflowed,
         "{sent} {came} {dropped}"
     );
-    assert!(dropped - (sent - came) <= 500, "{sent} {came} {dropped}");
+    assert!(
+        dropped <= sent - came + after_end,
+        "{sent} {came} {dropped} {after_end}"
+    );
 }
 
 #[test]
@@ -473,7 +479,7 @@ fn one_silent_flow_among_others_is_given_up_and_its_peer_has_not_vanished() {
     }
     // What was on its way has been acknowledged by then.
     thread::sleep(Duration::from_millis(100));
-    let ended = client.stop(Duration::from_millis(1_500)).unwrap();
+    let ended = client.stop(Duration::from_secs(5)).unwrap();
     let drained = ended.flows.iter().filter(|flow| flow.drained).count();
     assert_eq!(drained, 2, "{ended:?}");
     assert!(!server.finish(Duration::from_millis(10)).unwrap().drained());
@@ -503,7 +509,7 @@ fn memory_that_is_not_compared_in_time_is_an_error_also_where_another_connection
     if !path.rules(true, &silence) {
         return;
     }
-    let error = client.stop(Duration::from_millis(1_500)).unwrap_err();
+    let error = client.stop(Duration::from_secs(5)).unwrap_err();
     let is_late = matches!(error, TrafficError::NotCompared { flow: 1, .. });
     assert!(is_late, "{error}");
 }

@@ -439,6 +439,8 @@ fn a_request_by_a_schedule_has_its_lateness_and_its_latency_apart() {
         let options = options(workload, streams).with(|load| {
             load.rate = Some(Rate::RequestsPerSecond(2_000.0));
             load.limit = Some(Limit::Transactions(limit));
+            // Every request is answered, however late.
+            load.reply_timeout = LONG;
         });
         let (server, client) = pair(&options);
         let before = client.snapshot().unwrap();
