@@ -39,8 +39,9 @@ fn the_network_s_share_is_measured_beside_and_told_with_its_interval() {
             let requests = load.requests.as_ref().expect("I/O");
             let flushes = requests.flushes.count() as f64;
             let expected = requests.transactions as f64 / 8.0;
+            // At either edge of a short window some I/O of each connection has no flush yet.
             assert!(
-                flushes > expected * 0.5 && flushes < expected * 1.5,
+                flushes > 0.0 && (flushes - expected).abs() < expected * 0.5 + 4.0,
                 "{flushes} of {expected}"
             );
         }
