@@ -5,7 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use wirecost_pmtu::{Config, ForwardMtu, Limit, PathPoint, RateLimit, SurveyRequest, likely_sizes};
+use wirecost_pmtu::{
+    Config, FAR_PATIENCE, ForwardMtu, Limit, PathPoint, RateLimit, SurveyRequest, likely_sizes,
+};
 use wirecost_probe::message::Secret;
 use wirecost_probe::{Endpoints, Responder, SurveyOutcome, locate, one_sided, survey};
 use wirecost_sys::namespace::{HeldNetns, UserNamespace, isolate};
@@ -126,7 +128,10 @@ fn question(flows: u32) -> SurveyRequest {
         expect: None,
         likely_sizes: likely_sizes(),
         flows,
-        config: Config::default(),
+        config: Config {
+            patience: FAR_PATIENCE,
+            ..Config::default()
+        },
         pace: RateLimit::default(),
         count: false,
     }

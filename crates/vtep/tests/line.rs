@@ -65,16 +65,17 @@ fn what_waits_departs_in_steps_and_what_does_not_at_once() {
     let step_ns = 5 * 124 * BYTE_NS;
     let pace = pace(step_ns, 100 * SECOND_NS, frames);
     let mut line = line();
-    let mut departs = || {
-        let run = line.dry_run(&pace, &[0; 100]);
+    let mut departs = |bytes: usize| {
+        let run = line.dry_run(&pace, &vec![0; bytes]);
         run.expect("tried").expect("it departs")
     };
-    let first = departs();
+    // It takes the line for more than a second: the next call does not find it idle.
+    let first = departs(1400);
     assert_ne!(first % step_ns, 0, "an idle line has no steps");
     let mut by_step = std::collections::BTreeMap::<u64, u32>::new();
     for nth in 1..=50 {
-        let at = departs();
-        let turn = first + nth * 124 * BYTE_NS;
+        let at = departs(100);
+        let turn = first + (1424 + (nth - 1) * 124) * BYTE_NS;
         assert_eq!(at, turn.next_multiple_of(step_ns), "the {nth}th");
         *by_step.entry(at / step_ns).or_default() += 1;
     }
