@@ -73,9 +73,9 @@ impl Probe {
         tried
     }
 
-    /// How the process ended, in words. Waits up to 200 ms for it, since its output is closed already.
+    /// How the process ended, in words. Waits up to 2 s for it, since its output is closed already.
     fn end(&mut self) -> String {
-        let deadline = Instant::now() + Duration::from_millis(200);
+        let deadline = Instant::now() + Duration::from_secs(2);
         while Instant::now() < deadline {
             if let Ok(Some(status)) = self.child.try_wait() {
                 return match status.signal() {
