@@ -8,6 +8,7 @@ mod transfer;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 pub use host::{
     BuiltSwitch, ElsewhereJournal, HostPath, Joined, LeftSettings, OwnAddress, PathDevice,
@@ -37,6 +38,8 @@ pub use wirecost_probe::{LOCATING, TRACING};
 /// Version of this protocol. Both ends must have the same: the messages are not self-describing, so another version
 /// cannot be decoded in part.
 pub const VERSION: u32 = 15;
+/// What each guest adds to the time limit of [`Request::Prove`], at both ends.
+pub const PROOF_PER_GUEST: Duration = Duration::from_millis(100);
 
 /// A request from the controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 use wirecost_agent::link::LinkError;
-use wirecost_agent::protocol::{ProofResult, Reply, Request};
+use wirecost_agent::protocol::{PROOF_PER_GUEST, ProofResult, Reply, Request};
 use wirecost_model::sample::{CapturedFrame, Proof, ProofTime};
 
 use super::Lab;
@@ -46,7 +46,9 @@ impl Lab {
             .responders
             .each_ref()
             .map(|targets| prove(targets));
-        let replies = self.call_both(&to_b, &to_a, PROMPT, interrupt)?;
+        let guests = self.built.responders[0].len() as u32;
+        let within = PROMPT + PROOF_PER_GUEST * guests;
+        let replies = self.call_both(&to_b, &to_a, within, interrupt)?;
         let seen = if watch {
             let request = Request::ReadCapture { size };
             let [at_a, at_b] = self.call_both(&request, &request, PROMPT, interrupt)?;
