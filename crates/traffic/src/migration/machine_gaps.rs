@@ -9,8 +9,9 @@ use wirecost_model::machine_move::{MachineMove, ObservedGap};
 
 use crate::options::Options;
 
-/// How long the destination's first answer is waited for after the move.
-const LAST_ANSWER: Duration = Duration::from_millis(300);
+/// How long the destination's first answer is waited for after the move: a busy machine may keep the observer from a core
+/// for that long. Only where no answer comes it is waited for to its end.
+const LAST_ANSWER: Duration = Duration::from_secs(2);
 
 /// The gap of each machine, by number.
 #[derive(Debug, Default)]
