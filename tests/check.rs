@@ -665,10 +665,10 @@ fn an_interrupted_check_ends_and_leaves_nothing() {
     let mut running = Running::start(&mut wirecost([
         "check", &a, &b, "--flows", "1024", "--rate", "100",
     ]));
-    wait_for("both agents", || {
+    running.wait_for("both agents", |running| {
         (running.agents().len() == 2).then_some(())
     });
-    wait_for("a word about it", || {
+    running.wait_for("a word about it", |running| {
         running.stderr_so_far().contains("probing").then_some(())
     });
     assert!(running.signal(Signal::SIGINT));

@@ -81,7 +81,7 @@ pub(crate) fn leaves_nothing_when_killed(plan: &str, number: usize) {
     let place = TestDir::new();
     let plan = place.plan(plan);
     let mut running = Running::start(&mut place.run_command(&plan, "out"));
-    wait_for("a sample", || {
+    running.wait_for("a sample", |_| {
         (lines_written(&place.path().join("out")) > 0).then_some(())
     });
     let daemons = daemons_of(Owner::of(running.pid()));

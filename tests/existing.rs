@@ -9,8 +9,7 @@ use wirecost_model::sample::Invalid;
 
 use crate::common::namespaces::Namespaces;
 use crate::common::{
-    Owner, Record, Running, TestDir, is_root, lock_shared, run, settings_guards, signal, wait_for,
-    wirecost,
+    Owner, Record, Running, TestDir, is_root, lock_shared, run, settings_guards, signal, wirecost,
 };
 use crate::pair::{Pair, ip};
 
@@ -157,7 +156,7 @@ fn what_a_killed_run_left_changed_is_undone_by_clean() {
     );
     let owner = Owner::of(running.pid()).argument();
     // Either level may come first; the other one's window is 30 s long.
-    wait_for("the level to be applied", || {
+    running.wait_for("the level to be applied", |_| {
         (changed() == [true; 2]).then_some(())
     });
     let guards = settings_guards(&owner);

@@ -456,7 +456,7 @@ fn whoever_is_killed_leaves_nothing_on_the_hosts() {
             out.to_str().expect("a plain path"),
             "--yes",
         ]));
-        wait_for("the tunnel to be up, and a record", || {
+        running.wait_for("the tunnel to be up, and a record", |_| {
             let state = hosts.map(everything);
             let up = state.iter().all(|state| state.contains(":4789"));
             (up && Record::read(&out).is_some()).then_some(())

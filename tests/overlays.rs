@@ -572,7 +572,7 @@ fn a_killed_run_leaves_no_program_behind() {
          datapath: ebpf\nrepeat: { rounds: 500, seconds: 0.2, warmup: 0.05 }\n",
     );
     let mut running = Running::start(&mut place.run_command(&plan, "out"));
-    wait_for("a sample", || {
+    running.wait_for("a sample", |_| {
         (lines_written(&place.path().join("out")) > 0).then_some(())
     });
     let agents = running.agents();

@@ -217,7 +217,7 @@ fn twenty_kills_at_any_moment_leave_nothing() {
         if number == 0 {
             // How long there is something to hit.
             let out = place.path().join("run-0");
-            wait_for("two samples", || (lines_written(&out) > 1).then_some(()));
+            running.wait_for("two samples", |_| (lines_written(&out) > 1).then_some(()));
             whole = began.elapsed();
         } else {
             std::thread::sleep(whole * (2 * number - 1) / (2 * KILLS));

@@ -439,7 +439,7 @@ fn two_runs_on_the_same_hosts_never_leave_what_the_other_had_set() {
     // The second has to come within the first one's window, however busy the machine is.
     let file = place.plan(&plan(&pair, [WARMUP, 4.0 * WINDOW]));
     let mut first = Running::start(place.run_command(&file, "first").arg("--yes"));
-    wait_for("the first to change its hosts", || {
+    first.wait_for("the first to change its hosts", |_| {
         (state(&pair.a).contains("mtu 1450") && state(&pair.b).contains("mtu 1450")).then_some(())
     });
     let second = run(place.run_command(&file, "second").arg("--yes"));

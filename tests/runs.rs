@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::common::{
     Record, Running, TestDir, cores_of_mask, install, is_root, lab_can_be_built, lines_written,
-    lock_shared, program, run, signal, skip, succeeds, wait_for, wirecost,
+    lock_shared, program, run, signal, skip, succeeds, wirecost,
 };
 use nix::sys::signal::Signal;
 use wirecost_model::offload::Role;
@@ -166,8 +166,7 @@ fn an_interrupted_run_keeps_and_prints_what_there_is() {
     let plan = place.plan(LONG);
     let out = place.path().join("out");
     let mut running = Running::start(place.run_command(&plan, "out").arg("--json"));
-    let taken = wait_for("a round", || {
-        assert!(running.ended().is_none(), "it ended by itself");
+    let taken = running.wait_for("a round", |_| {
         Some(lines_written(&out)).filter(|lines| *lines >= 4)
     });
 
@@ -206,8 +205,7 @@ fn a_killed_agent_ends_the_run_with_its_name_and_all_samples_before() {
         let plan = place.plan(LONG);
         let out = place.path().join("out");
         let mut running = Running::start(place.run_command(&plan, "out").arg("--json"));
-        let taken = wait_for("a round", || {
-            assert!(running.ended().is_none(), "it ended by itself");
+        let taken = running.wait_for("a round", |_| {
             Some(lines_written(&out)).filter(|lines| *lines >= 4)
         });
         let agents = running.agents();

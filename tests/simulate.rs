@@ -114,7 +114,7 @@ fn the_setting_is_put_back_when_the_check_is_killed() {
     within("switch-1450-of-9000", |fault| {
         // The first of the three lets the setting be as it is.
         let mut running = Running::start(&mut simulate(fault, &["--simulate-limit", "3"]));
-        wait_for("the setting", || (probing("a") == "1").then_some(()));
+        running.wait_for("the setting", |_| (probing("a") == "1").then_some(()));
         assert!(running.signal(Signal::SIGKILL), "it has not ended");
         wait_for("the setting to be put back", || {
             (probing("a") == "0" && probing("b") == "0").then_some(())

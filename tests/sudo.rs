@@ -5,9 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::common::{
-    Ended, Record, Running, TestDir, is_root, lock_shared, run, wait_for, wirecost,
-};
+use crate::common::{Ended, Record, Running, TestDir, is_root, lock_shared, run, wirecost};
 use crate::existing::state;
 use crate::pair::Pair;
 
@@ -192,7 +190,7 @@ fn an_agent_under_load_has_the_capabilities_that_a_load_needs_in_every_thread() 
     let hosts = [&pair.a, &pair.b].map(|netns| format!("netns:{netns}"));
     let arguments = ["load", &hosts[0], &hosts[1], "--time", "3"];
     let mut running = Running::start(&mut wirecost(arguments));
-    let agents = wait_for("two agents under load", || {
+    let agents = running.wait_for("two agents under load", |running| {
         let agents: Vec<u32> = running.agents().iter().map(|agent| agent.pid).collect();
         let threads = |pid: &u32| {
             let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;

@@ -378,6 +378,13 @@ struct Held {
     files: Vec<PathBuf>,
 }
 
+fn files_in_force(place: &TestDir) -> Vec<PathBuf> {
+    let entries = fs::read_dir(place.path().join("in force")).expect("a directory");
+    entries
+        .map(|entry| entry.expect("an entry").path())
+        .collect()
+}
+
 impl Held {
     fn start(on: &str, settings: &str, count: usize) -> Self {
         let place = TestDir::new();
@@ -388,29 +395,19 @@ impl Held {
              after: 'rm \"{0}\"'\nrepeat: {{ rounds: 1, seconds: 600, warmup: 0 }}\n",
             mark.display()
         ));
-        let running = Running::start(&mut place.run_command(&place.plan(&text), "out"));
-        let mut held = Self {
+        let mut running = Running::start(&mut place.run_command(&place.plan(&text), "out"));
+        let files = running.wait_for("the command's files", |_| {
+            Some(files_in_force(&place)).filter(|files| files.len() == count)
+        });
+        Self {
             place,
             running,
-            files: Vec::new(),
-        };
-        wait_for("the command's files", || {
-            held.files = held.left();
-            assert!(
-                held.running.ended().is_none(),
-                "{:#?}",
-                held.running.ended()
-            );
-            (held.files.len() == count).then_some(())
-        });
-        held
+            files,
+        }
     }
 
     fn left(&self) -> Vec<PathBuf> {
-        let entries = fs::read_dir(self.place.path().join("in force")).expect("a directory");
-        entries
-            .map(|entry| entry.expect("an entry").path())
-            .collect()
+        files_in_force(&self.place)
     }
 
     fn end(&mut self, how: EndOf, owner: &str) {

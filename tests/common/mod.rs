@@ -243,6 +243,19 @@ impl Running {
         })
     }
 
+    /// As [`wait_for`], for what comes while it runs: fails the test at once, with what it printed, where it ended before.
+    #[track_caller]
+    pub(crate) fn wait_for<T>(&mut self, what: &str, mut ask: impl FnMut(&Self) -> Option<T>) -> T {
+        wait_for(what, || {
+            let ended = self.ended();
+            let answer = ask(self);
+            if let (None, Some(ended)) = (&answer, ended) {
+                panic!("it ended before {what}: {ended:#?}");
+            }
+            answer
+        })
+    }
+
     /// Waits for its end. What it may have left behind is ended only when this is dropped.
     #[track_caller]
     pub(crate) fn wait(&mut self) -> Ended {

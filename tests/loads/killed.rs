@@ -10,9 +10,7 @@ use nix::sys::signal::Signal;
 use wirecost_model::record::{Outcome, file};
 use wirecost_sys::dirty_pages::DirtyPages;
 
-use crate::common::{
-    Record, Running, TestDir, lab_can_be_built, lock_shared, signal, skip, wait_for,
-};
+use crate::common::{Record, Running, TestDir, lab_can_be_built, lock_shared, signal, skip};
 
 /// One sample takes 64 MiB over 100 Mbit/s: 5 s.
 const MIGRATION: &str = "\
@@ -46,7 +44,7 @@ fn killed(plan: &str, victim: Option<&str>, after: Duration) {
     let before = shared_memory();
     let out = place.path().join("out");
     let mut running = Running::start(&mut place.run_command(&path, "out"));
-    wait_for("the record", || {
+    running.wait_for("the record", |_| {
         out.join(file::SAMPLES).exists().then_some(())
     });
     sleep(after);

@@ -225,7 +225,7 @@ fn whoever_is_killed_no_file_is_left() {
         ]);
         command.arg("--target").arg(place.path());
         let mut running = Running::start(&mut command);
-        wait_for("an interval", || {
+        running.wait_for("an interval", |running| {
             running
                 .stderr_so_far()
                 .contains(" s  storage")

@@ -9,9 +9,7 @@ use nix::sys::signal::Signal;
 use wirecost_model::machine_move::MoveOutcome;
 
 use super::record_of;
-use crate::common::{
-    Running, TestDir, lab_can_be_built, lock_shared, run, signal, skip, succeeds, wait_for,
-};
+use crate::common::{Running, TestDir, lab_can_be_built, lock_shared, run, signal, skip, succeeds};
 
 const MOVES: &str = "\
 name: virtual
@@ -171,10 +169,7 @@ fn a_virtual_machine_that_does_not_converge_stays_or_is_stopped() {
 fn moving(place: &TestDir, after: Duration) -> (Running, Vec<u32>, [Vec<u32>; 2]) {
     let plan = place.plan(SLOW);
     let mut running = Running::start(&mut place.run_command(&plan, "out"));
-    let (agents, machines) = wait_for("the machines", || {
-        if let Some(ended) = running.ended() {
-            panic!("it ended: {ended:#?}");
-        }
+    let (agents, machines) = running.wait_for("the machines", |running| {
         let agents = running.agents();
         let of = |host: &str| {
             agents
