@@ -193,7 +193,7 @@ underlay: { mtu: 9000, rate: 1gbit }
 guest_mtu: [1500, 8900]
 encapsulation: none
 offload: none
-repeat: { rounds: 3, seconds: 0.2, warmup: 0.05, worth: 50% }
+repeat: { rounds: 3, seconds: 0.4, warmup: 0.05, worth: 50% }
 ";
 
 fn against(place: &TestDir, plan: &Path, out: &str, earlier: &Path) -> Command {

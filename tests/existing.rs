@@ -119,7 +119,7 @@ fn a_host_keeps_its_level_while_commands_of_the_other_one_take_longer_than_ten_s
         "allow_host_changes: on\nvary:\n  one: [{ label: slow, on: a, before: sleep 6, after: 'true' }]\n  \
          two: [{ label: too, on: a, before: sleep 6, after: 'true' }]\n  \
          three: [{ label: set, on: b, sysctl: { net.ipv4.tcp_no_metrics_save: 1 } }]\n\
-         repeat: { rounds: 1, seconds: 0.4, warmup: 0.05 }\n",
+         repeat: { rounds: 1, seconds: 1, warmup: 0.05 }\n",
     );
     let (plan, out) = (place.plan(&text), place.path().join("run"));
     let [plan, out] = [&plan, &out].map(|path| path.to_str().expect("a plain path"));

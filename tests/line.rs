@@ -9,7 +9,7 @@ const PLAN: &str = "\
 name: line
 underlay: { mtu: 1500, rate: [none, 1gbit] }
 load: { tcp-stream: { rate: 100mbit } }
-repeat: { rounds: 2, seconds: 0.1, warmup: 0.05 }
+repeat: { rounds: 2, seconds: 1, warmup: 0.05 }
 ";
 
 /// Whether this kernel has fq, by its own list of what it is made of; `None` where that is not readable.

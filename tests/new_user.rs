@@ -7,7 +7,7 @@ use crate::common::{Record, TestDir, is_root, lab_can_be_built, lock_shared, run
 const ON_B: &str = "name: one-host\nguest_mtu: 1500\noffload: none\n\
     vary:\n  gro:\n    - label: gro off\n    - label: gro on\n      on: b\n      ethtool: { underlay: { rx-gro: on } }\n      \
     sysctl: { net.ipv4.tcp_no_metrics_save: 1 }\n\
-    repeat: { rounds: 2, seconds: 0.1, warmup: 0.05 }\n";
+    repeat: { rounds: 2, seconds: 1, warmup: 0.05 }\n";
 
 #[test]
 fn a_factor_is_set_on_one_host_alone_and_read_back_there() {

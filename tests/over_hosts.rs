@@ -209,7 +209,7 @@ fn a_sample_whose_load_is_refused_leaves_its_tunnel_to_the_next_one() {
     let text = plan(
         hosts,
         "encapsulation: vxlan\nload: { tcp-stream: { congestion: [cubic, nosuch] } }\n\
-         repeat: { rounds: 6, seconds: 0.2, warmup: 0.05 }\n",
+         repeat: { rounds: 6, seconds: 0.5, warmup: 0.05 }\n",
     );
     let (ended, record) = measure(&place, "run", &text);
     // One cell has no valid sample.
@@ -240,7 +240,7 @@ fn by_ebpf_tunnels_are_beside_the_hosts_own_network_and_gone_with_the_run() {
          encapsulation: [vxlan, { geneve: { options: ovn } }, { geneve: { options: 64 } }]\nudp_checksum: [off, on]\n\
          exclude:\n  - { encapsulation: geneve options=ovn, datapath: kernel }\n  \
          - { encapsulation: geneve options=64, datapath: kernel }\n\
-         load: { tcp-stream: { streams: 2 } }\nrepeat: { rounds: 2, seconds: 0.2, warmup: 0.05 }\n",
+         load: { tcp-stream: { streams: 2 } }\nrepeat: { rounds: 2, seconds: 0.5, warmup: 0.05 }\n",
     );
     let written = place.plan(&text);
     let shown = run(&mut wirecost([

@@ -22,7 +22,7 @@ underlay: { mtu: 9000, rate: 1gbit }
 guest_mtu: [1500, 8900]
 encapsulation: [none, vxlan]
 offload: none
-repeat: { rounds: 1, seconds: 0.1, warmup: 0.05 }
+repeat: { rounds: 1, seconds: 1, warmup: 0.05 }
 ";
 
 /// Long enough to be met in the middle of it.
@@ -32,7 +32,7 @@ underlay: { mtu: 9000, rate: 1gbit }
 guest_mtu: [1500, 8900]
 encapsulation: [none, vxlan]
 offload: none
-repeat: { rounds: 100, seconds: 0.4, warmup: 0.05 }
+repeat: { rounds: 100, seconds: 0.6, warmup: 0.05 }
 ";
 
 /// Round, position and cell of every sample.
@@ -88,8 +88,7 @@ fn a_plain_user_gets_a_lab_in_a_user_namespace() {
     let (place, program) = dir_for_everybody();
     let every_ip = TINY
         .replace("[1500, 8900]", "1500\nguest_ip: [ipv4, ipv6]")
-        .replace("rate: 1gbit", "rate: 1gbit, ip: [ipv4, ipv6]")
-        .replace("seconds: 0.1", "seconds: 0.4");
+        .replace("rate: 1gbit", "rate: 1gbit, ip: [ipv4, ipv6]");
     let plan = place.plan(&every_ip);
 
     let mut command = as_plain_user(program.to_str().expect("text"));
