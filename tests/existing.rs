@@ -331,13 +331,13 @@ fn a_qdisc_is_replaced_for_its_samples_and_comes_back_as_it_was() {
     run(set.args(["handle", "7:", "pfifo", "limit", "123"])).expect_code(0);
     let before = [qdiscs(&pair.a), qdiscs(&pair.b)];
     assert!(before[0].contains("pfifo 7: root") && before[0].contains("limit 123p"));
-    let log = place.path().join("log");
     let text = plan(
         &pair,
         &format!(
-            "allow_host_changes: on\nvary:\n  queue:\n    - label: as it is\n    - {{ label: bfifo, qdisc: bfifo, before: \"tc \
-             qdisc show dev eth0 >>{log}\", after: \"true\" }}\n{SHORT}",
-            log = log.display()
+            "allow_host_changes: on\nvary:\n  queue:\n    - label: as it is\n    - {{ label: bfifo, qdisc: bfifo, before: 'tc \
+             qdisc show dev eth0 > \"{seen}, $WIRECOST_PLACE, $(wc -l < {samples})\"', after: \"true\" }}\n{SHORT}",
+            seen = place.path().join("seen").display(),
+            samples = place.path().join("run/samples.jsonl").display()
         ),
     );
     let (plan, out) = (place.plan(&text), place.path().join("run"));
@@ -345,9 +345,19 @@ fn a_qdisc_is_replaced_for_its_samples_and_comes_back_as_it_was() {
     let ended = run(&mut wirecost(["run", plan, "--out", out, "--yes"]));
     ended.expect_code(0);
     assert_eq!([qdiscs(&pair.a), qdiscs(&pair.b)], before);
-    let seen = std::fs::read_to_string(&log).expect("a log");
-    // Two rounds on two hosts.
-    assert_eq!(seen.matches("qdisc bfifo").count(), 4, "{seen}");
+    let files = std::fs::read_dir(place.path())
+        .expect("the place")
+        .flatten();
+    let seen = files.filter(|entry| entry.file_name().to_string_lossy().starts_with("seen"));
+    let seen: Vec<String> = seen
+        .map(|entry| std::fs::read_to_string(entry.path()).expect("qdiscs"))
+        .collect();
+    // Two rounds on two hosts, whether a sample was taken again or not.
+    assert_eq!(seen.len(), 4, "{seen:?}");
+    assert!(
+        seen.iter().all(|one| one.contains("qdisc bfifo")),
+        "{seen:?}"
+    );
 
     let refused = |qdisc: &str| {
         let text = self::plan(

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use wirecost_model::load::{Receiving, Sending};
 use wirecost_model::metric::Metric;
+use wirecost_model::record::file;
 use wirecost_model::sample::Socket;
 
 use super::{Measured, measured, record_of};
@@ -18,8 +19,8 @@ struct Seen {
     others: u64,
 }
 
-/// What `nft list table` counted, one block for each sample: packets with DSCP 46, and all others of the same protocol.
-fn blocks(listing: &str) -> Vec<Seen> {
+/// What `nft list table` counted: packets with DSCP 46, and all others of the same protocol.
+fn seen(listing: &str) -> Seen {
     let packets = |line: &str| -> u64 {
         let mut words = line.split_whitespace();
         let number = words.by_ref().skip_while(|word| *word != "packets").nth(1);
@@ -27,20 +28,16 @@ fn blocks(listing: &str) -> Vec<Seen> {
             .and_then(|number| number.parse().ok())
             .expect("a counter")
     };
-    let mut seen = Vec::new();
-    for block in listing.split("table netdev dscp").skip(1) {
-        let mut one = Seen::default();
-        for line in block.lines().filter(|line| line.contains("packets")) {
-            // `ef`, expedited forwarding, is 46 (RFC 3246).
-            let marked = line.contains("dscp ef") || line.contains("dscp 0x2e");
-            let marked = marked && !line.contains("!=");
-            *if marked {
-                &mut one.marked
-            } else {
-                &mut one.others
-            } += packets(line);
-        }
-        seen.push(one);
+    let mut seen = Seen::default();
+    for line in listing.lines().filter(|line| line.contains("packets")) {
+        // `ef`, expedited forwarding, is 46 (RFC 3246).
+        let marked = line.contains("dscp ef") || line.contains("dscp 0x2e");
+        let marked = marked && !line.contains("!=");
+        *if marked {
+            &mut seen.marked
+        } else {
+            &mut seen.others
+        } += packets(line);
     }
     seen
 }
@@ -57,30 +54,26 @@ fn the_dscp_is_on_every_packet_of_both_ends() {
     let _lock = lock_shared();
     for (workload, protocol) in [("tcp-rr", "tcp"), ("udp-rr", "udp")] {
         let place = TestDir::new();
-        // One file for each namespace, one block for each sample in it.
+        // One file for each host and number of a sample; of a sample that is taken again the last one stays.
         let into = place.path().join("seen");
+        let samples = place.path().join("out").join(file::SAMPLES);
         let plan = format!(
-            "name: marked\nload: {{ {workload}: {{ dscp: [none, 46] }} }}\n\
-             repeat: {{ rounds: 2, seconds: 0.2, warmup: 0.05 }}\nvary:\n  counted:\n    - before: >-\n        \
+            "name: marked\nload: {{ {workload}: {{ dscp: [none, 46], limit: 200 }} }}\n\
+             repeat: {{ rounds: 2 }}\nvary:\n  counted:\n    - before: >-\n        \
              nft 'add table netdev dscp; add chain netdev dscp c {{ type filter hook ingress device \"underlay\" priority 0; }};\n        \
              add rule netdev dscp c meta l4proto {protocol} ip dscp 46 counter;\n        \
              add rule netdev dscp c meta l4proto {protocol} ip dscp != 46 counter'\n      after: >-\n        \
-             nft list table netdev dscp >> {}.$(readlink /proc/self/ns/net | tr -dc 0-9) && nft delete table netdev dscp\n      \
+             nft list table netdev dscp > \"{}, $WIRECOST_PLACE, $(wc -l < {})\" && nft delete table netdev dscp\n      \
              on: hosts\n",
-            into.display()
+            into.display(),
+            samples.display()
         );
         let record = record_of(&place, &plan);
-        let files: Vec<Vec<Seen>> = fs::read_dir(place.path())
-            .expect("the place")
-            .flatten()
-            .filter(|entry| entry.file_name().to_string_lossy().starts_with("seen."))
-            .map(|entry| blocks(&fs::read_to_string(entry.path()).expect("a listing")))
-            .collect();
         // Requests at one host, responses at the other.
-        assert_eq!(files.len(), 2, "a file for each host");
-        for file in &files {
-            assert_eq!(file.len(), record.samples.len());
-            for (sample, seen) in record.samples.iter().zip(file) {
+        for host in ["a", "b"] {
+            for (number, sample) in record.samples.iter().enumerate() {
+                let listing = format!("{}, host {host}, {number}", into.display());
+                let seen = seen(&fs::read_to_string(listing).expect("a listing"));
                 let cell = &record.head.experiment.cells[sample.cell as usize];
                 let load = sample.loads[0].requests.as_ref().expect("requests");
                 let (ours, others) = match cell.levels["dscp"].as_str() {
