@@ -28,7 +28,7 @@ const TAIL: f64 = 1.3;
 /// A plan in short windows. Of a cell with one round a stall of the machine leaves no valid sample: take two.
 fn short(plan: &str, rounds: u32) -> String {
     let (keys, _) = plan.split_once("repeat:").expect("a line `repeat:`");
-    format!("{keys}repeat: {{ rounds: {rounds}, seconds: 0.2, warmup: 0.1 }}\n")
+    format!("{keys}repeat: {{ rounds: {rounds}, seconds: 0.4, warmup: 0.1 }}\n")
 }
 
 /// What a run says, and its record.
@@ -126,6 +126,27 @@ fn remark<'a>(effect: &'a Value, kind: &str) -> Option<&'a Value> {
 
 fn is_spoken(effect: &Value) -> bool {
     effect["verdict"] == "pays" || effect["verdict"] == "costs"
+}
+
+/// Fails unless the highest figures of the cells, in the rounds of up to three runs, are right. Other programs lower a
+/// figure in some of these, what the lab does wrongly lowers it in all.
+#[track_caller]
+fn expect_of_the_best(
+    plan: &str,
+    figure: impl Fn(&Sample) -> f64,
+    is_right: impl Fn(&BTreeMap<u32, f64>) -> bool,
+) {
+    let mut best = BTreeMap::<u32, f64>::new();
+    for _ in 0..3 {
+        for sample in Measured::of(plan, 3).valid() {
+            let cell = best.entry(sample.cell).or_default();
+            *cell = figure(sample).max(*cell);
+        }
+        if is_right(&best) {
+            return;
+        }
+    }
+    panic!("{best:?}");
 }
 
 /// A program on every core that this process may use.
@@ -287,17 +308,13 @@ fn no_tail_of_a_write_depends_on_mtu_ip_or_encapsulation() {
         // Larger writes fill more super-packets, so each size by itself: the plans' first is the default.
         let keys = plan.split_once("\nload:").expect("a load").0;
         let default = format!("{keys}\nload: tcp-stream\nrepeat:");
-        let measured = Measured::of(&default, 3);
-        // The best of the rounds: a tail makes packets smaller in all of them, other programs in some.
-        let mut best = BTreeMap::<u32, f64>::new();
-        for sample in measured.valid() {
-            let segments = segments_per_packet(sample).expect("a TCP load");
-            let cell = best.entry(sample.cell).or_default();
-            *cell = segments.max(*cell);
-        }
-        let most = best.values().copied().fold(0.0, f64::max);
-        let least = best.values().copied().fold(f64::INFINITY, f64::min);
-        assert!(best.len() > 1 && most / least < TAIL, "{best:?}");
+        // A tail makes packets smaller in all rounds, other programs in some.
+        let segments = |sample: &Sample| segments_per_packet(sample).expect("a TCP load");
+        expect_of_the_best(&default, segments, |best| {
+            let most = best.values().copied().fold(0.0, f64::max);
+            let least = best.values().copied().fold(f64::INFINITY, f64::min);
+            best.len() > 1 && most / least < TAIL
+        });
     }
 }
 
@@ -307,24 +324,17 @@ fn throughput_is_nearly_flat_in_bytes_of_geneve_options() {
         return;
     }
     let _lock = lock_exclusive();
-    let measured = Measured::of(plan!("geneve-options"), 3);
-    // The best of rounds that take turns: what else runs on the cores slows them all, and none by so much.
-    let mut best = BTreeMap::<u32, u64>::new();
-    for sample in measured.valid() {
-        let bytes = sample.loads.first().and_then(|load| load.stream.as_ref());
-        let bytes = bytes.map_or(0, |stream| stream.bytes);
-        let cell = best.entry(sample.cell).or_default();
-        *cell = bytes.max(*cell);
-    }
-    // A kernel warning for each packet made it 0.15; sizes that are refused carry nothing.
-    let carried: Vec<f64> = best
-        .values()
-        .filter(|b| **b > 0)
-        .map(|b| *b as f64)
-        .collect();
-    assert!(carried.len() > 1 && best[&0] > 0, "{best:?}");
-    let least = carried.iter().copied().fold(f64::INFINITY, f64::min);
-    assert!(least / carried[0] > 0.4, "{best:?}");
+    let bytes = |sample: &Sample| {
+        let stream = sample.loads.first().and_then(|load| load.stream.as_ref());
+        stream.map_or(0.0, |stream| stream.bytes as f64)
+    };
+    // What else runs on the cores slows all rounds, which take turns, and none by so much.
+    expect_of_the_best(plan!("geneve-options"), bytes, |best| {
+        // A kernel warning for each packet made it 0.15; sizes that are refused carry nothing.
+        let carried = || best.values().filter(|bytes| **bytes > 0.0);
+        let without = best.get(&0).copied().unwrap_or_default();
+        carried().count() > 1 && without > 0.0 && carried().all(|bytes| bytes / without > 0.4)
+    });
 }
 
 #[test]
