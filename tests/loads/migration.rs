@@ -22,7 +22,8 @@ load:
     channels: 2
     dirty_rate: [none, 20gbit]
     working_set: 100
-    max_downtime: 5ms
+    # However little of a core the machines have, they write more than this takes.
+    max_downtime: 1ms
     fallback: [give-up, stop]
 repeat: { rounds: 1, seconds: 0.2, warmup: 0 }
 ";
@@ -101,7 +102,7 @@ fn machines_move_or_stay_and_both_are_results() {
     assert_eq!(value(&stayed, Metric::MoveTime), None);
     assert_eq!(value(&stayed, Metric::Downtime), None);
     assert_eq!(outcomes(&forced, MoveOutcome::Forced), 4, "{forced:#?}");
-    assert!(value(&forced, Metric::Downtime).is_some_and(|time| time > 0.005));
+    assert!(value(&forced, Metric::Downtime).is_some_and(|time| time > 0.001));
 }
 
 #[test]
@@ -169,10 +170,11 @@ fn machines_go_on_before_all_of_them_is_there_and_nothing_of_it_is_lost() {
         return;
     }
     let _lock = lock_shared();
-    // 32 MiB through 400 Mbit/s take 0.7 s: by then it has written to nearly all of its pages.
-    let plan = "name: late\nunderlay: { rate: 400mbit }\nguest_mtu: 1500\nguests: 2\n\
+    // 32 MiB through 200 Mbit/s take 1.4 s: by then it has written to nearly all of its pages, and on a busy machine to
+    // more than 1 ms takes.
+    let plan = "name: late\nunderlay: { rate: 200mbit }\nguest_mtu: 1500\nguests: 2\n\
                 load: { migration: { machines_per_guest: 1, memory: 16MiB, channels: 2, dirty_rate: 2gbit, \
-                working_set: 100, watch: on, back_and_forth: on, max_rounds: 3, post_copy: [off, on] } }\n\
+                working_set: 100, max_downtime: 1ms, watch: on, back_and_forth: on, max_rounds: 3, post_copy: [off, on] } }\n\
                 repeat: { rounds: 2, seconds: 1, warmup: 0 }\n";
     let place = TestDir::new();
     let record = record_of(&place, plan);
