@@ -186,7 +186,7 @@ const LOSSY: &str = "\
 name: lossy
 underlay: { hops: [{ switch: { mtu: 1500, loss: 3% } }] }
 load: { udp-rr: { reply_timeout: [20ms, 100ms], direction: [a-to-b, b-to-a] } }
-repeat: { rounds: 2, seconds: 0.5, warmup: 0.05 }
+repeat: { rounds: 1, seconds: 1.5, warmup: 0.05 }
 ";
 
 #[test]
@@ -285,7 +285,7 @@ vary:
   tcp metrics:
     - label: kept
     - { label: not kept, sysctl: { net.ipv4.tcp_no_metrics_save: 1 }, on: guests }
-repeat: { rounds: 1, seconds: 0.2, warmup: 0.05 }
+repeat: { rounds: 1, seconds: 0.6, warmup: 0.05 }
 ";
 
 #[test]
