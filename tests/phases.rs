@@ -24,6 +24,8 @@ use crate::pair::{Pair, ip};
 /// Seconds, long enough for each phase to be met while others use the cores. The changed level is of both hosts.
 const WARMUP: f64 = 2.0;
 const WINDOW: f64 = 3.0;
+/// Of a fault after which the window goes on to its end.
+const LONG_WINDOW: f64 = 20.0;
 /// Faults that are tried at the same time: a run mostly waits.
 const AT_ONCE: usize = 6;
 /// Longest time from a fault to the run's end. An agent that was stopped while settings were applied has a minute to
@@ -299,6 +301,7 @@ fn strike(phase: Phase, fault: Fault, end: End) {
     let before = [state(&case.pair.a), state(&case.pair.b)];
     let text = match phase {
         Build => tunnel_plan(&case.pair),
+        Window if matches!(fault, CutLink | NarrowLink) => plan(&case.pair, [WARMUP, LONG_WINDOW]),
         _ => plan(&case.pair, [WARMUP, WINDOW]),
     };
     let began = Instant::now();
@@ -437,7 +440,7 @@ fn two_runs_on_the_same_hosts_never_leave_what_the_other_had_set() {
     let (pair, place) = (Pair::new("two-runs"), TestDir::new());
     let before = [state(&pair.a), state(&pair.b)];
     // The second has to come within the first one's window, however busy the machine is.
-    let file = place.plan(&plan(&pair, [WARMUP, 4.0 * WINDOW]));
+    let file = place.plan(&plan(&pair, [WARMUP, 600.0]));
     let mut first = Running::start(place.run_command(&file, "first").arg("--yes"));
     first.wait_for("the first to change its hosts", |_| {
         (state(&pair.a).contains("mtu 1450") && state(&pair.b).contains("mtu 1450")).then_some(())
@@ -450,7 +453,14 @@ fn two_runs_on_the_same_hosts_never_leave_what_the_other_had_set() {
             .contains("changed by another run at this moment"),
         "{second:?}"
     );
-    first.wait().expect_code(0);
+    let is_changed = |netns: &str| state(netns).contains("mtu 1450");
+    assert!(is_changed(&pair.a) && is_changed(&pair.b), "by the first");
+    assert!(first.signal(Signal::SIGINT), "{:#?}", first.ended());
+    let ended = first.wait();
+    ended.expect_code(3);
+    let record = Record::read(&place.path().join("first")).expect("a record");
+    let end = record.end.expect("an end");
+    assert_eq!(end.outcome, Outcome::Interrupted, "{ended:#?}");
     assert_eq!([state(&pair.a), state(&pair.b)], before);
     let file = place.plan(&plan(&pair, [WARMUP, WINDOW]));
     run(place.run_command(&file, "third").arg("--yes")).expect_code(0);
