@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use wirecost_model::machine_move::MoveOutcome;
 
 use super::record_of;
-use crate::common::{Running, TestDir, lab_can_be_built, lock_shared, run, signal, skip, succeeds};
+use crate::common::{
+    Running, TestDir, lab_can_be_built, lock_shared, run, signal, skip, succeeds, wait_for,
+};
 
 const MOVES: &str = "\
 name: virtual
@@ -193,11 +195,9 @@ fn expect_gone(agents: &[u32], machines: &[Vec<u32>; 2]) {
         alive.extend(machines_of(agents));
         alive
     };
-    let deadline = Instant::now() + Duration::from_secs(5);
-    while !alive().is_empty() && Instant::now() < deadline {
-        sleep(Duration::from_millis(5));
-    }
-    assert_eq!(alive(), Vec::<u32>::new());
+    wait_for("the machines to be gone", || {
+        alive().is_empty().then_some(())
+    });
 }
 
 #[test]
@@ -239,7 +239,9 @@ fn a_run_or_an_agent_that_is_killed_leaves_no_virtual_machine() {
             ended.expect_code(3);
         }
         expect_gone(&agents, &machines);
-        assert!(running.agents().is_empty(), "{:?}", running.agents());
+        wait_for("the agents to be gone", || {
+            running.agents().is_empty().then_some(())
+        });
     }
 }
 
