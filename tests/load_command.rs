@@ -322,8 +322,9 @@ fn loads_run_beside_each_other_and_both_ways() {
     let [due, before, after] =
         ["due", "backlog_before", "backlog_after"].map(|key| number(&asking["schedule"][key]));
     let per_s = due / number(&asking["client_seconds"]);
+    // They are due at random: 600 and 25, one standard deviation.
     assert!(
-        (196.0..204.0).contains(&per_s),
+        (150.0..250.0).contains(&per_s),
         "200 a second were asked for: {asking:#}"
     );
     // What a busy machine did not answer in time is still due.
