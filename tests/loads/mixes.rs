@@ -42,6 +42,12 @@ fn beside_bulk() -> bool {
     let mut is_longer = true;
     let median = |one: &super::Measured<'_>| one.value(Metric::LatencyMedian);
     let pings = measured(&record, "ping");
+    let has_median =
+        |one: &super::Measured<'_>| Metric::LatencyMedian.value(one.sample, "ping").is_some();
+    if !pings.iter().all(has_median) {
+        println!("a window with too few requests for a median");
+        return false;
+    }
     let (without, with): (Vec<_>, Vec<_>) = pings
         .iter()
         .partition(|one| one.cell.levels["bulk"] == "none");

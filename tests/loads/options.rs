@@ -181,7 +181,7 @@ fn zero_copy_counts_completions_and_falls_back_where_the_kernel_takes_no_more_pa
     }
 }
 
-// More would lose all probes of one of the 32 proofs of the path once in some hundred runs.
+// More would lose all probes of one of the 16 proofs of the path once in some hundred runs.
 const LOSSY: &str = "\
 name: lossy
 underlay: { hops: [{ switch: { mtu: 1500, loss: 3% } }] }
