@@ -80,7 +80,7 @@ struct Schedule {
 }
 
 impl Schedule {
-    /// From the shortest of three runs that nobody disturbs: kills that are spread over a longer one come too late.
+    /// From the shortest of three runs that nobody disturbs.
     fn measure(place: &TestDir, plan: &Path) -> Self {
         let measured = (0..3).map(|run| Self::of_run(place, plan, &format!("reference-{run}")));
         measured
@@ -129,6 +129,8 @@ enum When {
     /// As soon as the record exists and has so many samples: the next one's proof has just begun,
     /// or the tear-down.
     Written(usize),
+    /// As soon as both hosts have started so many loads: the warm-up of the last has just begun.
+    Loading(usize),
 }
 
 /// One run to be killed.
@@ -163,15 +165,16 @@ impl Attempt<'_> {
     fn make(&self, place: &TestDir, plan: &Path, name: &str) -> Option<Hit> {
         let out = place.path().join(name);
         let started = Instant::now();
-        let mut running = Running::start(&mut place.run_command(plan, name));
-        match self.when {
-            When::After(delay) => sleep(delay.saturating_sub(started.elapsed())),
+        let mut running = Running::start(place.run_command(plan, name).arg("--verbose"));
+        let is_time = |running: &Running| match self.when {
+            When::After(delay) => started.elapsed() >= delay,
             When::Written(samples) => {
-                let there = || out.join(file::SAMPLES).exists() && lines_written(&out) >= samples;
-                while !there() && running.ended().is_none() {
-                    sleep(Duration::from_micros(200));
-                }
+                out.join(file::SAMPLES).exists() && lines_written(&out) >= samples
             }
+            When::Loading(loads) => running.answered("starting the load", loads),
+        };
+        while !is_time(&running) && running.ended().is_none() {
+            sleep(Duration::from_millis(1));
         }
         let recording = out.join(file::SAMPLES).exists();
         let before = lines_written(&out);
@@ -204,6 +207,7 @@ impl Attempt<'_> {
         let began = previous.map_or(self.schedule.first_sample, |s| s.started_s + s.took_s);
         let phase = match self.when {
             When::Written(samples) if before == samples && samples < SAMPLES => Phase::Proof,
+            When::Loading(loads) if before + 1 == loads => Phase::WarmUp,
             _ => self.schedule.phase(recording, before, began, elapsed),
         };
         self.it_ended_as_it_should(&ended, record.as_ref());
@@ -438,9 +442,13 @@ fn whatever_is_killed_in_whatever_phase_nothing_is_left_and_nothing_is_lost() {
             ..attempt(in_turn(index), part(index, SWEEP))
         })
         .collect();
-    // These two take some ms only, which a sweep may miss.
+    // What takes little of a run's time, a sweep may miss.
     attempts.extend((0..8).map(|index| attempt(in_turn(index), When::Written(index as usize / 4))));
     attempts.extend((0..8).map(|index| attempt(in_turn(index), When::Written(SAMPLES))));
+    attempts.extend((0..8).map(|index| {
+        let loads = index as usize / 4 + 1;
+        attempt(in_turn(index), When::Loading(loads))
+    }));
     // Stopped agents cannot end themselves.
     attempts.extend((0..8).map(|index| {
         let stop: &[&str] = [&["a", "b"][..], &["b"]][index as usize % 2];

@@ -156,12 +156,6 @@ fn tunnel_plan(pair: &Pair) -> String {
     )
 }
 
-/// Whether both hosts have answered a request so many times, as the log of `--verbose` tells it.
-fn answered(running: &Running, doing: &str, times: usize) -> bool {
-    let is_of = |line: &&str| line.contains("wirecost_agent::link") && line.contains(doing);
-    running.stderr_so_far().lines().filter(is_of).count() >= 2 * times
-}
-
 struct Case {
     pair: Pair,
     place: TestDir,
@@ -179,11 +173,11 @@ impl Case {
                     .iter()
                     .all(|host| !self.agents_of(host, running).is_empty()),
                 // The devices are made next.
-                Build => answered(running, "making its network namespaces", 1),
+                Build => running.answered("making its network namespaces", 1),
                 // The first time is a try, before the run begins.
-                Prove => answered(running, "applying the settings of a level", 2),
-                WarmUp => answered(running, "starting the load", 1),
-                Window => answered(running, "beginning to count", 1),
+                Prove => running.answered("applying the settings of a level", 2),
+                WarmUp => running.answered("starting the load", 1),
+                Window => running.answered("beginning to count", 1),
                 TearDown => lines_written(&out) == 1,
             };
             (has_ended || is_there).then_some(())

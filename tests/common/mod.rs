@@ -233,6 +233,13 @@ impl Running {
         contents(&self.stderr)
     }
 
+    /// Whether both hosts have answered a request so many times, as the log of `--verbose` tells it.
+    pub(crate) fn answered(&self, doing: &str, times: usize) -> bool {
+        let log = self.stderr_so_far();
+        let is_of = |line: &&str| line.contains("wirecost_agent::link") && line.contains(doing);
+        log.lines().filter(is_of).count() >= 2 * times
+    }
+
     /// Its end, if it has come.
     pub(crate) fn ended(&mut self) -> Option<Ended> {
         let status = self.child.try_wait().expect("our own child")?;
