@@ -306,11 +306,15 @@ impl QemuSource {
             Line::Event(name, data) => match name.as_str() {
                 "STOP" => {
                     context.shared.qemu_machines.set_runs(self.flow, false);
-                    if self.state == SourceState::Moving {
+                    // QEMU may be at its end already when it is told to cancel.
+                    if matches!(self.state, SourceState::Moving | SourceState::Cancelling) {
                         self.stopped = Some((timed.at, guest::writes(self.machine.memory())));
                     }
                 }
-                "RESUME" => context.shared.qemu_machines.set_runs(self.flow, true),
+                "RESUME" => {
+                    context.shared.qemu_machines.set_runs(self.flow, true);
+                    self.stopped = None;
+                }
                 "MIGRATION" => {
                     let state = data["status"].as_str().unwrap_or_default();
                     self.on_state(context, state, timed.at)?;

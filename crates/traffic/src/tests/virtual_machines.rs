@@ -34,7 +34,11 @@ fn run(options: &Options) -> Vec<MachineMove> {
     let server = Server::listen(LOOPBACK, options).unwrap();
     let client = Client::connect(server.address(), options, LONG).unwrap();
     server.wait_connected(LONG).unwrap();
-    moved(server, client, options)
+    let moves = moved(server, client, options);
+    for one in &moves {
+        assert_eq!(one.downtime_s > 0.0, one.outcome.is_there(), "{one:?}");
+    }
+    moves
 }
 
 #[test]
@@ -62,10 +66,7 @@ fn machines_arrive_as_their_writes_have_made_them() {
         for one in moves {
             assert_eq!(one.outcome, MoveOutcome::Moved, "{one:?}");
             assert!(one.dirty_reached > 0.0, "{one:?}");
-            assert!(
-                one.downtime_s > 0.0 && one.downtime_s <= one.total_s,
-                "{one:?}"
-            );
+            assert!(one.downtime_s <= one.total_s, "{one:?}");
             assert_eq!(one.predicted.is_none(), post_copy, "{one:?}");
         }
     }
@@ -90,7 +91,6 @@ fn a_machine_that_writes_faster_than_it_may_be_sent_stays_and_goes_on() {
     };
     assert_eq!(one.outcome, MoveOutcome::NotConverged, "{one:?}");
     assert!(one.rounds.len() >= 3, "{one:?}");
-    assert!(one.downtime_s.abs() < f64::EPSILON, "{one:?}");
 }
 
 #[test]
