@@ -11,7 +11,7 @@ use crate::common::{
 };
 use crate::fixture;
 use crate::pair::Pair;
-use serde_json::Value;
+use serde_json::{Value, json};
 use wirecost_model::plan::Cores;
 
 /// Checks a document against what `wirecost schema NAME` prints.
@@ -294,8 +294,13 @@ fn measured(place: &TestDir, pair: &Pair, name: &str, more: &[&str]) -> Value {
     let short = ["--time", "0.3s", "--warmup", "0s", "--json"];
     let ended = run(wirecost(["load", &a, &b]).args(more).args(short));
     ended.expect_code(0);
-    fs::write(place.path().join(name), &ended.stdout).expect("file");
-    ended.document()
+    let mut document = ended.document();
+    // One core that the machine's own host took for 10 ms marks so short a sample, and then nothing can be compared.
+    for sample in document["samples"].as_array_mut().into_iter().flatten() {
+        sample["marks"] = json!([]);
+    }
+    fs::write(place.path().join(name), document.to_string()).expect("file");
+    document
 }
 
 #[test]
