@@ -80,7 +80,7 @@ struct Schedule {
 }
 
 impl Schedule {
-    /// From the shortest of three runs that nobody disturbs.
+    /// From the shortest of three uninterrupted runs.
     fn measure(place: &TestDir, plan: &Path) -> Self {
         let measured = (0..3).map(|run| Self::of_run(place, plan, &format!("reference-{run}")));
         measured

@@ -295,7 +295,7 @@ fn measured(place: &TestDir, pair: &Pair, name: &str, more: &[&str]) -> Value {
     let ended = run(wirecost(["load", &a, &b]).args(more).args(short));
     ended.expect_code(0);
     let mut document = ended.document();
-    // One core that the machine's own host took for 10 ms marks so short a sample, and then nothing can be compared.
+    // Two ticks of steal (2 % of 0.3 s on two cores are 12 ms) mark a sample this short, and then nothing can be compared.
     for sample in document["samples"].as_array_mut().into_iter().flatten() {
         sample["marks"] = json!([]);
     }

@@ -61,7 +61,7 @@ impl Hosts {
         Running::start(self.place.run_command(&self.plan, "run").arg("--yes"))
     }
 
-    /// How long a run takes that nobody disturbs.
+    /// How long an uninterrupted run takes.
     fn whole(&self) -> Duration {
         let began = Instant::now();
         let ended = self.start().wait();

@@ -306,7 +306,7 @@ impl QemuSource {
             Line::Event(name, data) => match name.as_str() {
                 "STOP" => {
                     context.shared.qemu_machines.set_runs(self.flow, false);
-                    // QEMU may be at its end already when it is told to cancel.
+                    // The move may complete before QEMU handles migrate_cancel.
                     if matches!(self.state, SourceState::Moving | SourceState::Cancelling) {
                         self.stopped = Some((timed.at, guest::writes(self.machine.memory())));
                     }

@@ -66,16 +66,18 @@ fn run(options: &Options) -> [EndWindow; 2] {
             .zip(&after.flows)
             .all(|(before, after)| after.counts.bytes() > before.counts.bytes())
     };
-    // Of a connection for each transaction a flow has gained once the request is written.
-    let answered = |after: &Snapshot| {
+    // A flow gains with each part of a request; a transaction is counted at each end when it is over there.
+    let answered = |asking: &Snapshot, answering: &Snapshot| {
+        let sent = |snapshot| total(snapshot, |counts| counts.sent);
         !options.load.workload.is_request_response()
-            || after.latency.count() > before[0].latency.count()
+            || asking.latency.count() > before[0].latency.count()
+                && sent(answering) > sent(&before[1])
     };
     eventually("every flow gains at both ends", || {
-        let after = client.snapshot().unwrap();
-        gained(&before[0], &after)
-            && answered(&after)
-            && gained(&before[1], &server.snapshot().unwrap())
+        let [asking, answering] = [client.snapshot().unwrap(), server.snapshot().unwrap()];
+        gained(&before[0], &asking)
+            && gained(&before[1], &answering)
+            && answered(&asking, &answering)
     });
     let after = [client.snapshot().unwrap(), server.snapshot().unwrap()];
     let windows = [0, 1].map(|end| window(&before[end], &after[end]).unwrap());
