@@ -254,7 +254,9 @@ fn nothing_is_aggregated_where_nothing_is_offloaded(record: &Record) {
     };
     let (none, tunnel) = (per_packet(Profile::None), per_packet(Profile::Tunnel));
     assert!(agree(&none, 1.2), "nothing offloaded: {none:?}");
-    assert!(tunnel[0] > 2.0, "everything offloaded: {tunnel:?}");
+    // Two readers of counters: the windows of one sample may be shifted against each other.
+    let usual = tunnel[tunnel.len() / 2];
+    assert!(usual > 2.0, "everything offloaded: {tunnel:?}");
     for (sample, cell) in with_cells(record) {
         for flow in &sample.loads[0].flows {
             let sender = flow.sender.as_ref().expect("a socket");

@@ -46,7 +46,7 @@ fn transfers(ended: &Ended) -> Vec<Value> {
 #[test]
 fn a_black_hole_stalls_tcp_for_good_unless_it_looks_for_smaller_segments() {
     let ended = within("switch-1450-of-9000", |fault| {
-        let ended = run(&mut simulate(fault, &["--json", "--simulate-limit", "12"]));
+        let ended = run(&mut simulate(fault, &["--json", "--simulate-limit", "30"]));
         assert_eq!([probing("a"), probing("b")], ["0", "0"]);
         ended
     });

@@ -235,19 +235,20 @@ mod tests {
         let mut sender =
             TcpStream::connect(listener.local_addr().expect("bound")).expect("loopback");
         let (mut receiver, _) = listener.accept().expect("accepted");
-        let cookies = |snapshot: &CounterSnapshot| snapshot.tcp.keys().copied().collect::<Vec<_>>();
         let before = CounterSnapshot::take().expect("sock_diag");
-        sender.write_all(&vec![1; 100_000]).expect("loopback");
-        receiver
-            .read_exact(&mut vec![0; 100_000])
-            .expect("loopback");
+        // Other processes' tests have another length.
+        let length = 100_000 + std::process::id() as usize;
+        sender.write_all(&vec![1; length]).expect("loopback");
+        receiver.read_exact(&mut vec![0; length]).expect("loopback");
         let after = CounterSnapshot::take().expect("sock_diag");
         // Other tests' connections may be there too: ours is the one with exactly this gain.
-        let ours = cookies(&after)
-            .into_iter()
-            .filter(|cookie| after.tcp[cookie] - before.tcp.get(cookie).unwrap_or(&0) == 100_000);
+        let gain = |cookie: &[u8; 8]| after.tcp[cookie] - before.tcp.get(cookie).unwrap_or(&0);
+        let ours = after
+            .tcp
+            .keys()
+            .filter(|&cookie| gain(cookie) == length as u64);
         assert_eq!(ours.count(), 1);
-        assert!(after.since(&before).tcp_bytes >= 100_000);
+        assert!(after.since(&before).tcp_bytes >= length as u64);
     }
 
     #[test]

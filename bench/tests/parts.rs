@@ -62,8 +62,8 @@ fn run(workload: &str, options: &[&str]) -> [serde_json::Value; 2] {
     let address = server.line();
     let mut client = end("client", address.trim());
     // The client's window ends the load: long after the server's, also where that process has to wait for a core.
-    server.send_line("0.05 0.5");
-    client.send_line("0.05 2");
+    server.send_line("0.05 2");
+    client.send_line("0.05 5");
     let client = client.finish();
     [server.finish(), client]
 }

@@ -22,7 +22,7 @@ use wirecost_skips::measured_again;
 pub(crate) use wirecost_skips::{lacks, skip};
 
 /// Longest wait for anything: far beyond what a machine needs whose cores ten others use.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(4);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(10);
 
 /// The program under test.
 pub(crate) fn program() -> &'static Path {

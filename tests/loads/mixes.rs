@@ -123,7 +123,7 @@ fn beside_bulk() -> bool {
 
 const LIMITED: &str = "\
 name: limited
-load: { mix: { bulk: { tcp-stream: { limit: 500MiB } }, ping: { tcp-rr: { limit: 10 } }, pong: { udp-stream: { limit: 30 } } } }
+load: { mix: { bulk: { tcp-stream: { limit: 2GiB } }, ping: { tcp-rr: { limit: 10 } }, pong: { udp-stream: { limit: 30 } } } }
 repeat: { rounds: 2, seconds: 0.3, warmup: 0.1 }
 ";
 

@@ -37,7 +37,7 @@ load:
       bulk: { tcp-stream: { total_rate: 50mbit } }
       ping: { tcp-rr: { request: 200, response: 300, rate: 200 } }
       drip: { udp-stream: { rate: 20mbit, message: 1000 } }
-repeat: { rounds: 1, seconds: 0.8, warmup: 0.1 }
+repeat: { rounds: 1, seconds: 1.5, warmup: 0.1 }
 ";
 /// Its warm-up, seconds.
 const WARMUP: f64 = 0.1;

@@ -151,7 +151,7 @@ fn congestion_message_nodelay_and_discarding_are_what_the_plan_says() {
 const ZERO_COPY: &str = "\
 name: pinned
 load: { tcp-stream: { zero_copy: on } }
-repeat: { rounds: 2, seconds: 0.25, warmup: 0.1 }
+repeat: { rounds: 2, seconds: 1, warmup: 0.1 }
 vary:
   room for notes:
     - label: the kernel's
@@ -235,7 +235,7 @@ load:
   - tcp-rr: { think_time: [0, 5ms], streams: 2, depth: [1, 4], request: [1, 300], response: 300 }
   - tcp-crr: { think_time: 5ms, direction: b-to-a }
 exclude: [{ tcp-rr.think_time: 5ms, tcp-rr.depth: 4 }]
-repeat: { rounds: 1, seconds: 0.3, warmup: 0.05 }
+repeat: { rounds: 1, seconds: 1.5, warmup: 0.05 }
 ";
 
 #[test]
@@ -285,7 +285,7 @@ vary:
   tcp metrics:
     - label: kept
     - { label: not kept, sysctl: { net.ipv4.tcp_no_metrics_save: 1 }, on: guests }
-repeat: { rounds: 1, seconds: 0.6, warmup: 0.05 }
+repeat: { rounds: 1, seconds: 2, warmup: 0.05 }
 ";
 
 #[test]

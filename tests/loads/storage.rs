@@ -13,7 +13,7 @@ underlay: { mtu: 9000 }
 encapsulation: none
 offload: none
 load: { storage: { io_size: 4KiB, depth: 4, connections: 2, pattern: random-write, flush_every: 8, network_share: on } }
-repeat: { rounds: 3, seconds: 0.8, warmup: 0.1 }
+repeat: { rounds: 3, seconds: 4, warmup: 0.1 }
 ";
 
 #[test]

@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use wirecost_model::machine_move::MoveOutcome;
+use wirecost_model::machine_move::{MoveOutcome, MoveRound};
 
 use super::record_of;
 use crate::common::{
@@ -128,7 +128,7 @@ fn virtual_machines_move_and_qemu_and_the_load_both_say_how() {
             let longest = gaps[0].max(gaps[1]);
             assert!(longest >= said.downtime_s / 2.0, "{one:?}");
             for gap in gaps {
-                assert!(gap > 0.0 && gap < one.total_s + 1.0, "{one:?}");
+                assert!(gap > 0.0 && gap < one.total_s + 3.0, "{one:?}");
             }
             assert!(
                 seen.answered > 0 && seen.answered <= 2 * seen.asked,
@@ -155,7 +155,11 @@ fn a_virtual_machine_that_does_not_converge_stays_or_is_stopped() {
         let fallback = &cells[sample.cell as usize].levels["fallback"];
         let one = &sample.loads[0].moves[0];
         // A guest that had no core while its memory was sent converges.
-        if one.rounds.iter().all(|round| round.dirtied == 0) {
+        let had_no_core = |round: &MoveRound| round.dirtied == 0;
+        let [before_last @ .., _] = &one.rounds[..] else {
+            panic!("{one:?}");
+        };
+        if before_last.iter().any(had_no_core) || one.rounds.iter().all(had_no_core) {
             continue;
         }
         told.insert(fallback);

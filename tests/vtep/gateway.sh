@@ -7,9 +7,9 @@ cd "$1"
 export OVS_RUNDIR="$1" OVS_LOGDIR="$1" OVS_DBDIR="$1" OVS_SYSCONFDIR="$1" PATH=/usr/bin:/usr/sbin:/bin:/sbin
 share=/usr/share/openvswitch
 
-# Tries a command for ten seconds.
+# Tries a command for at least a minute.
 await() {
-	for _ in $(seq 100); do
+	for _ in $(seq 600); do
 		if eval "$1" >/dev/null 2>&1; then return; fi
 		sleep 0.1
 	done

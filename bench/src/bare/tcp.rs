@@ -35,10 +35,12 @@ pub(super) fn fill(
     let written = in_threads(streams, |mut stream| {
         let buffer = vec![0; message];
         let mut written = 0;
-        while begin.elapsed() < time {
+        loop {
             written += stream.write(&buffer)? as u64;
+            if begin.elapsed() >= time {
+                return Ok(written);
+            }
         }
-        Ok(written)
     })?;
     Ok(written as f64 * 8.0 / begin.elapsed().as_secs_f64() / 1e9)
 }
@@ -73,7 +75,7 @@ pub(super) fn ask(
     Ok(answered as f64 / begin.elapsed().as_secs_f64() / 1e3)
 }
 
-/// Reads a message and writes one, as long as `goes_on` and the peer does; how many were read. One connection blocks in
+/// Reads a message and writes one, once and as long as `goes_on` and the peer does; how many were read. One connection blocks in
 /// read(2), several in epoll_wait(2).
 fn turn(
     mut streams: Vec<TcpStream>,
@@ -83,9 +85,12 @@ fn turn(
     let mut buffer = vec![0; message];
     let mut read = 0;
     if let [stream] = streams.as_mut_slice() {
-        while goes_on() && stream.read(&mut buffer)? == message {
+        while stream.read(&mut buffer)? == message {
             stream.write_all(&buffer)?;
             read += 1;
+            if !goes_on() {
+                break;
+            }
         }
         return Ok(read);
     }
@@ -94,7 +99,7 @@ fn turn(
         epoll.add(stream, Interest::READ, token as u64)?;
     }
     let mut events = Events::with_capacity(streams.len());
-    while goes_on() {
+    loop {
         epoll.wait(&mut events, None)?;
         for token in events.tokens() {
             let stream = &mut streams[token as usize];
@@ -104,8 +109,10 @@ fn turn(
             stream.write_all(&buffer)?;
             read += 1;
         }
+        if !goes_on() {
+            return Ok(read);
+        }
     }
-    Ok(read)
 }
 
 fn accept(listener: &TcpListener, connections: usize) -> io::Result<Vec<TcpStream>> {

@@ -28,7 +28,7 @@ use self::checksums::WrongChecksums;
 use self::survey::{leaving, mapped, required_mtu, survey_path};
 
 /// Lower bound on the wait for an answer while a loss is located: routers answer with low priority.
-const HOP_WAIT: Duration = Duration::from_millis(50);
+const HOP_WAIT: Duration = Duration::from_millis(200);
 
 /// State of a check on this host.
 #[derive(Debug, Default)]
@@ -60,6 +60,10 @@ impl Paths {
                 PathReply::Responding(self.respond(address, secret)?)
             }
             PathRequest::Survey(order) => {
+                // The sockets of the last survey may have the source ports that this one wants.
+                if !order.count {
+                    self.flows.clear();
+                }
                 let mut surveyed = survey_path(&order)?;
                 note_vrf(&mut surveyed.report);
                 // Losses are located on the flows that the survey used.

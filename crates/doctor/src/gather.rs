@@ -78,7 +78,8 @@ pub(crate) fn window(length: Duration) -> Option<Window> {
     let stolen: f64 = usage.cores.iter().map(|core| core.steal_s).sum();
     Some(Window {
         seconds: usage.window_s,
-        steal: stolen / (usage.window_s * usage.cores.len() as f64),
+        // Counted in ticks, which may have begun before the window.
+        steal: (stolen / (usage.window_s * usage.cores.len() as f64)).min(1.0),
         idle_step_s: usage.idle_step_s,
         foreign_cores: match (foreign_before, foreign_after) {
             (Ok(before), Ok(after)) => Some(wirecost_meter::foreign_cores(&before, &after)),

@@ -316,14 +316,18 @@ mod tests {
             assert!(found.timer_ns < 10_000_000, "{found:?}");
             assert_eq!(found.other_core_ns > 0, cores.len() > 1, "{found:?}");
         }
-        let loops = Busy::Loops(vec![Looper::default()]);
-        if let Some(found) = of(&loops, &cores[..1], by_timer) {
-            assert!(found < 10_000_000, "{found} ns");
-        }
-        let Busy::Loops(loopers) = &loops else {
-            unreachable!("made so above");
-        };
-        assert!(loopers[0].loops.load(Ordering::Relaxed) > 0);
+        // A loop of the lowest priority may get nothing of a busy core for one measurement.
+        let has_looped = (0..50).any(|_| {
+            let loops = Busy::Loops(vec![Looper::default()]);
+            if let Some(found) = of(&loops, &cores[..1], by_timer) {
+                assert!(found < 10_000_000, "{found} ns");
+            }
+            let Busy::Loops(loopers) = &loops else {
+                unreachable!("made so above");
+            };
+            loopers[0].loops.load(Ordering::Relaxed) > 0
+        });
+        assert!(has_looped);
     }
 
     #[test]

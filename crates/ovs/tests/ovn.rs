@@ -61,6 +61,9 @@ fn lab() -> Lab {
     let lab = Lab::new(1600, 1442);
     for (number, host) in lab.hosts.iter().enumerate() {
         host.ip(&format!("address flush dev {UNDERLAY}"));
+        // Open vSwitch learns from any ARP reply; the kernel's would name the device's hardware address below.
+        let arp_ignore = format!("/proc/sys/net/ipv4/conf/{UNDERLAY}/arp_ignore");
+        host.run(|| std::fs::write(arp_ignore, "8").expect("a setting of the namespace"));
         let aside = format!("02:00:00:02:09:0{}", number + 1);
         host.ip(&format!("link set {UNDERLAY} address {aside}"));
         host.features(UNDERLAY, &NO_OFFLOADS);

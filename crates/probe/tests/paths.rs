@@ -130,6 +130,8 @@ fn question(flows: u32) -> SurveyRequest {
         flows,
         config: Config {
             patience: FAR_PATIENCE,
+            // The responder's thread may wait for a core.
+            wait: Duration::from_millis(200),
             ..Config::default()
         },
         pace: RateLimit::default(),

@@ -18,8 +18,9 @@ const IDLE_CHECKS: u32 = 3;
 pub struct ProcessActivity {
     /// Time that their threads ran on a core or waited for one.
     time: Duration,
-    /// One of their threads sleeps uninterruptibly in the kernel, for a lock or a module (state D of proc_pid_stat(5)).
-    in_kernel: bool,
+    /// One of their threads is runnable (state R of proc_pid_stat(5)), whose time is only counted once it gets a core;
+    /// or sleeps uninterruptibly in the kernel: for a lock or a module (D), or for a grace period of RCU tasks (I).
+    is_active: bool,
 }
 
 /// A wait that begins when a timeout is over.
@@ -57,8 +58,8 @@ impl<W: Fn() -> ProcessActivity> ExtendedWait<W> {
     pub fn extend(&mut self) -> bool {
         let now = (self.activity)();
         let before = std::mem::replace(&mut self.before, now);
-        let is_active = now.time.saturating_sub(before.time) > self.pause / IDLE_FRACTION;
-        self.idle = if is_active || now.in_kernel {
+        let has_worked = now.time.saturating_sub(before.time) > self.pause / IDLE_FRACTION;
+        self.idle = if has_worked || now.is_active {
             0
         } else {
             self.idle + 1
@@ -84,7 +85,7 @@ pub fn of(pids: &[u32]) -> ProcessActivity {
         for task in numbers_in(Path::new(&tasks)) {
             let task = format!("{tasks}/{task}");
             activity.time += time_of(&task).unwrap_or_default();
-            activity.in_kernel |= stat(&task, 0).is_some_and(|state| state == "D");
+            activity.is_active |= stat(&task, 0).is_some_and(|state| "RDI".contains(&state));
         }
     }
     activity

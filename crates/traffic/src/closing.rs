@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io::{self, Read};
+use std::mem;
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
@@ -191,8 +192,7 @@ fn send_close(shared: &Shared, flow: &ClientFlow, deadline: Instant) -> io::Resu
 pub(crate) fn await_late_datagrams(shared: &Shared, flows: &[ClientFlow], deadline: Instant) {
     let sent = |flow: &ClientFlow| shared.flows.all()[flow.index as usize].tx.messages.get();
     // Each with the number of messages that had arrived at its last query.
-    let mut missed: Vec<(&ClientFlow, Option<u64>)> =
-        flows.iter().map(|flow| (flow, None)).collect();
+    let mut missed: Vec<(&ClientFlow, u64)> = flows.iter().map(|flow| (flow, 0)).collect();
     let mut quiet = Instant::now();
     loop {
         let mut have_come = false;
@@ -200,9 +200,7 @@ pub(crate) fn await_late_datagrams(shared: &Shared, flows: &[ClientFlow], deadli
             let Ok(arrived) = send_close(shared, flow, deadline) else {
                 return false;
             };
-            have_come |= before
-                .replace(arrived)
-                .is_some_and(|before| arrived > before);
+            have_come |= arrived > mem::replace(before, arrived);
             arrived < sent(flow)
         });
         let now = Instant::now();

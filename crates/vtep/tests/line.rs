@@ -47,7 +47,7 @@ fn a_packet_takes_as_much_of_the_line_as_the_frames_it_becomes() {
         // A frame that fills its segments, one that does not, and padded ones.
         let full = frames.header + 3 * frames.payload;
         let lengths = [200, 60, 14, full, full - 1, full + 1, 1514, 3000];
-        let mut expected = departs(500) + u64::from(frames.wire_bytes(500)) * BYTE_NS;
+        let mut expected = departs(3000) + u64::from(frames.wire_bytes(3000)) * BYTE_NS;
         for bytes in lengths.into_iter().filter(|&bytes| bytes < 3200) {
             assert_eq!(departs(bytes), expected, "{bytes} bytes of {frames:?}");
             expected += u64::from(frames.wire_bytes(bytes)) * BYTE_NS;

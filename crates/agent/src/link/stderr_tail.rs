@@ -11,7 +11,7 @@ use std::time::Duration;
 const LINES: usize = 4;
 const LINE_BYTES: usize = 300;
 /// How long to wait for the last output of a program that has ended.
-const DELAY: Duration = Duration::from_millis(200);
+const DELAY: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Default)]
 struct Tail {
@@ -60,7 +60,7 @@ impl StderrTail {
         self.0.1.notify_all();
     }
 
-    /// The last lines, joined by `; `; empty where there are none. Waits up to 200 ms for the end of the output.
+    /// The last lines, joined by `; `; empty where there are none. Waits up to 2 s for the end of the output.
     pub(super) fn last(&self) -> String {
         let tail = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.0.1.wait_timeout_while(tail, DELAY, |tail| !tail.over);

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::snapshot::MssClamp;
 
-/// Time limit of one listing: longer than any takes; a check must not hang on a huge rule set.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Time limit of one listing: longer than any takes, also on a busy host; a check must not hang on a huge rule set.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// MSS clamps of the calling thread's namespace. The error says which program is missing or refused.
 pub(super) fn read() -> io::Result<Vec<MssClamp>> {

@@ -242,7 +242,8 @@ mod tests {
             assert_eq!(request["method"], "transact");
             let echo = json!({"method": "echo", "params": [], "id": "echo"});
             let answer = json!({"id": "wirecost", "error": null, "result": answer()});
-            write!(stream, "{echo}{answer}").expect("written");
+            let both = format!("{echo}{answer}");
+            stream.write_all(both.as_bytes()).expect("written");
         });
         let ovs = read(&path).expect("an answer");
         server.join().expect("the server");

@@ -357,6 +357,9 @@ impl Labs {
                 interrupt,
             };
             result = take(lab, cell, &taking, sample).map_err(|error| lab.blame(error));
+            if sample.invalid.is_some() {
+                lab.watch_underlay_again();
+            }
         }
         match result {
             Err(LinkError::Refused {

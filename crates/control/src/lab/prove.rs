@@ -23,6 +23,12 @@ impl Lab {
         self.prove_size(when, (size, true), interrupt)
     }
 
+    /// Looks again whether datagrams cross the underlay whole at the next proof of each size: what was seen is recorded
+    /// in a proof of a sample that is not valid.
+    pub(crate) fn watch_underlay_again(&mut self) {
+        self.seen.clear();
+    }
+
     /// [`Lab::prove`]; where `exact` is false, proves the largest size up to `size` that a router or the host's own
     /// device reports to pass.
     pub(crate) fn prove_size(
@@ -71,10 +77,6 @@ impl Lab {
                 Some(_) => return Err(self.a.unexpected_reply("ReadCapture")),
             }
             proofs.push(proof);
-        }
-        if proofs.iter().any(|proof| !proof.proven) {
-            // Watch the underlay again at the next proof.
-            self.seen.remove(&size);
         }
         Ok(proofs)
     }

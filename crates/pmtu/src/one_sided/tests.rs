@@ -207,7 +207,7 @@ fn an_echo_that_is_limited_is_asked_more_slowly_and_the_answer_is_right() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(crate::tests::rarely_wrong(400))]
 
     /// Wrong is what must not be; not to be able to tell is allowed.
     #[test]

@@ -10,6 +10,8 @@ use crate::flight::Flight;
 const COUNTED_DATAGRAMS: u32 = 300;
 /// Upper bound on their pace in bytes per second; the other direction's answers come on top.
 const MAX_BYTES_PER_S: f64 = 25e3;
+/// Least wait for the last answers: the responder may wait for a core, and what it answers late is not lost.
+const MIN_LAST_WAIT: Duration = Duration::from_millis(300);
 
 /// State of the count.
 #[derive(Debug)]
@@ -25,7 +27,7 @@ pub(super) struct Loss {
 impl Loss {
     pub(super) fn next_timeout(&self, flight: &Flight) -> Duration {
         match self.last {
-            Some(last) if self.left == 0 => last + flight.wait(),
+            Some(last) if self.left == 0 => last + flight.wait().max(MIN_LAST_WAIT),
             _ => flight.free_at(),
         }
     }

@@ -375,7 +375,7 @@ fn random_loss_is_no_fault_and_hides_none() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(crate::tests::rarely_wrong(150))]
 
     #[test]
     fn every_flow_is_told_what_it_carries(

@@ -184,12 +184,12 @@ fn a_capture_tells_a_frames_own_length_though_it_copies_less() {
     let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = receiver.local_addr().unwrap().port();
     let sender = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    sender
-        .send_to(&[9; 3000], (Ipv4Addr::LOCALHOST, port))
-        .unwrap();
+    let send = || sender.send_to(&[9; 3000], (Ipv4Addr::LOCALHOST, port));
+    send().unwrap();
 
     let mut frame = [0; 2048];
-    for _ in 0..10_000 {
+    let deadline = Instant::now() + LONG;
+    while Instant::now() < deadline {
         match capture.recv(&mut frame).unwrap() {
             // Ethernet 14, IPv4 20, then UDP's source and destination port.
             Some((copied, original)) if frame[36..38] == port.to_be_bytes() => {
@@ -197,10 +197,11 @@ fn a_capture_tells_a_frames_own_length_though_it_copies_less() {
                 return;
             }
             Some(_) => {}
-            None => assert!(capture.wait(LONG).unwrap(), "the frame was never seen"),
+            // Others' frames may have filled the capture's buffer.
+            None => drop(send().unwrap()),
         }
     }
-    panic!("the frame was not among the first ten thousand");
+    panic!("the frame was never seen");
 }
 
 #[test]

@@ -334,8 +334,9 @@ fn a_destination_that_is_gone_is_an_error_and_a_load_that_is_stopped_is_none() {
     if !can_track() {
         return;
     }
-    // It writes faster than it can be given up.
-    let options = options(|_, migration| {
+    // It writes faster than it can be given up, and its first round takes half a minute.
+    let options = options(|load, migration| {
+        load.rate = Some(crate::Rate::BitsPerSecond(20_000_000));
         migration.memory = 64 * MIB;
         migration.dirty_rate = 8_000_000_000;
         migration.max_downtime = Duration::from_nanos(1);

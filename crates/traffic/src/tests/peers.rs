@@ -189,7 +189,10 @@ fn a_flow_of_another_run_or_load_is_refused_with_the_reason() {
         assert_eq!(refusal(&other_count), Refusal::Flow);
         let _client = Client::connect(server.address(), &ours, LONG).unwrap();
         assert_eq!(refusal(&ours), Refusal::Flow);
-        assert!(server.snapshot().unwrap().strays >= 4);
+        // Some servers answer first.
+        eventually("the refused are counted", || {
+            server.snapshot().unwrap().strays >= 4
+        });
     }
 }
 
@@ -199,7 +202,7 @@ fn late_and_repeated_responses_are_counted_and_no_latencies() {
     let address = server.local_addr().unwrap();
     let ours = options(Workload::UdpRr).with(|load| {
         load.limit = Some(Limit::Transactions(3));
-        load.reply_timeout = Duration::from_millis(50);
+        load.reply_timeout = Duration::from_secs(1);
     });
     let serving = thread::spawn(move || {
         let mut bytes = [0; 100];
@@ -235,7 +238,7 @@ fn late_and_repeated_responses_are_counted_and_no_latencies() {
     assert!(counts.late <= counts.timeouts, "{counts:?}");
     assert_eq!(counts.duplicated, 1, "{counts:?}");
     assert_eq!(window.latency.count(), counts.received);
-    let within = window.latency.share_within(Duration::from_millis(51));
+    let within = window.latency.share_within(Duration::from_millis(1020));
     assert!(within.is_none_or(|share| share >= 1.0), "{window:?}");
     assert_eq!(client.stop(LONG).unwrap().strays, 1);
     serving.join().unwrap();
@@ -445,12 +448,14 @@ fn a_slow_generator_is_marked_and_one_that_waits_is_not() {
     let (engine, thread) = alone(&ours, |shared, socket| {
         Box::new(Slow(UdpSender::new(shared, socket, 0)))
     });
-    let before = engine.snapshot().unwrap();
-    eventually("it is marked", || {
+    // Time that the machine's host took is in neither figure: each try has a window of its own.
+    let is_marked = |least: Duration| {
+        let before = engine.snapshot().unwrap();
+        thread::sleep(least);
         let after = engine.snapshot().unwrap();
-        after.since(&before) > Duration::from_millis(50)
-            && window(&before, &after).unwrap().generator_bound
-    });
+        window(&before, &after).unwrap().generator_bound
+    };
+    eventually("it is marked", || is_marked(Duration::from_millis(50)));
     engine.shared.flows.set_stopping();
     thread.join().unwrap();
 
@@ -459,9 +464,12 @@ fn a_slow_generator_is_marked_and_one_that_waits_is_not() {
         Box::new(UdpSender::new(shared, socket, 0))
     });
     let before = engine.snapshot().unwrap();
-    thread::sleep(Duration::from_millis(300));
-    let window = window(&before, &engine.snapshot().unwrap()).unwrap();
-    assert!(!window.generator_bound, "{window:?}");
+    // A thread that waits for a core does not sleep: the longer the window, the less of it.
+    eventually("it is not marked", || {
+        thread::sleep(Duration::from_millis(300));
+        let after = engine.snapshot().unwrap();
+        !window(&before, &after).unwrap().generator_bound
+    });
     engine.shared.flows.set_stopping();
     thread.join().unwrap();
 }

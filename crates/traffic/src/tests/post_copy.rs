@@ -100,7 +100,7 @@ fn a_machine_that_outruns_its_network_arrives_and_has_waited_for_pages() {
     if !can_wait() {
         return;
     }
-    let moves = run(&slow(100_000_000));
+    let moves = run(&slow(40_000_000));
     let [one] = &moves[..] else {
         panic!("one machine: {moves:?}")
     };

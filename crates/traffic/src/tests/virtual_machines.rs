@@ -53,8 +53,8 @@ fn machines_arrive_as_their_writes_have_made_them() {
     ] {
         let options = options(|load, migration| {
             load.streams = 2;
-            // A first round of half a second: a guest gets a core in it, and writes.
-            load.rate = Some(crate::Rate::BitsPerSecond(200_000_000));
+            // A first round of a second: a guest gets a core in it, and writes.
+            load.rate = Some(crate::Rate::BitsPerSecond(100_000_000));
             migration.channels = channels;
             migration.dirty_order = order;
             migration.at_once = at_once;

@@ -244,6 +244,7 @@ fn a_limit_of_both_directions_is_of_what_the_client_sends_and_the_other_half_nev
             .with(|load| load.limit = Some(Limit::Bytes(1)));
         let server = Server::listen(LOOPBACK, &soon).unwrap();
         let client = Client::connect(server.address(), &options, LONG).unwrap();
+        server.wait_connected(LONG).unwrap();
         client.start().unwrap();
         client.wait_ended(LONG).unwrap();
         let counts = client.snapshot().unwrap();
